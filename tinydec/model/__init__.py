@@ -1,0 +1,1 @@
+"""The decoder: config, vocabulary, checkpoint, the full forward and the cached path."""

@@ -1,0 +1,119 @@
+"""Token strings and their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinydec.errors import InputError
+
+#: How many valid tokens an error lists before it only counts the rest.
+_LISTED = 32
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Token strings in id order, with the ids of ``<bos>`` and ``<eos>`` where there are such.
+
+    Text is a sequence of token strings separated by white space.
+
+    Raises:
+        InputError: no token, an empty token or one with white space, a repeated token, or a
+            ``bos``/``eos`` that is not a token.
+    """
+
+    tokens: tuple[str, ...]
+    bos: str | None = None
+    eos: str | None = None
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.tokens:
+            raise InputError("vocabulary: expected at least one token, found none")
+        ids: dict[str, int] = {}
+        for token_id, token in enumerate(self.tokens):
+            if not isinstance(token, str) or not token or token.split() != [token]:
+                raise InputError(
+                    f"vocabulary id {token_id}: expected a token without white space, "
+                    f"found {token!r}"
+                )
+            if token in ids:
+                raise InputError(
+                    f"vocabulary id {token_id}: expected a new token, found {token!r} "
+                    f"again (it has id {ids[token]})"
+                )
+            ids[token] = token_id
+        for name, special in (("bos", self.bos), ("eos", self.eos)):
+            if special is not None and special not in ids:
+                raise InputError(
+                    f"vocabulary {name}: expected one of its tokens, found {special!r}"
+                )
+        object.__setattr__(self, "_ids", ids)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def eos_id(self) -> int | None:
+        """Id of the token that ends a sequence, or None."""
+        return None if self.eos is None else self._ids[self.eos]
+
+    @property
+    def bos_id(self) -> int | None:
+        """Id of the token that begins a sequence, or None."""
+        return None if self.bos is None else self._ids[self.bos]
+
+    def encode(self, text: str | Iterable[str]) -> tuple[int, ...]:
+        """Return the ids of a text (split at white space) or of a sequence of tokens.
+
+        Raises:
+            InputError: a token is unknown (the valid ones are listed), or there is none.
+        """
+        tokens = tuple(text.split()) if isinstance(text, str) else tuple(text)
+        if not tokens:
+            raise InputError("prompt: expected at least one token, found none")
+        for token in tokens:
+            if token not in self._ids:
+                raise InputError(f"token: expected one of {self._listing()}, found {token!r}")
+        return tuple(self._ids[token] for token in tokens)
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """Return the tokens of some ids, joined by single spaces.
+
+        Raises:
+            InputError: an id outside 0 to V - 1.
+        """
+        words = []
+        for token_id in token_ids:
+            if not 0 <= token_id < len(self.tokens):
+                raise InputError(
+                    f"token id: expected 0 to {len(self.tokens) - 1}, found {token_id}"
+                )
+            words.append(self.tokens[token_id])
+        return " ".join(words)
+
+    def _listing(self) -> str:
+        listed = " ".join(self.tokens[:_LISTED])
+        rest = len(self.tokens) - _LISTED
+        return listed if rest <= 0 else f"{listed} … ({rest} more)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the vocabulary as plain JSON values."""
+        return {"tokens": list(self.tokens), "bos": self.bos, "eos": self.eos}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Vocabulary:
+        """Build a vocabulary from JSON values.
+
+        Raises:
+            InputError: the values are not an object with ``tokens``, ``bos`` and ``eos``.
+        """
+        if not isinstance(values, dict) or not isinstance(values.get("tokens"), list):
+            raise InputError("vocabulary: expected a JSON object with a list 'tokens'")
+        return cls(tuple(values["tokens"]), values.get("bos"), values.get("eos"))
+
+    @classmethod
+    def numbered(cls, size: int) -> Vocabulary:
+        """Return a vocabulary of ``size`` tokens ``t0``, ``t1`` … without special tokens."""
+        return cls(tuple(f"t{token_id}" for token_id in range(size)))
