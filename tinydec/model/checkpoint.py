@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tinydec.errors import InputError
 from tinydec.model.config import ModelConfig
 from tinydec.model.vocabulary import Vocabulary
-from tinydec.model.weights import BlockWeights, block_weights
+from tinydec.model.weights import Weights, build_weights
 
 #: Number formats in which a decoder can be stored and run.
 DTYPES = ("float16", "float32", "float64")
@@ -95,15 +95,9 @@ class Checkpoint:
         return self.tensors["wte.weight"].dtype
 
     @cached_property
-    def blocks(self) -> tuple[BlockWeights, ...]:
-        """Each layer's tensors under short names, in layer order."""
-        return block_weights(self.config, self.tensors)
-
-    @property
-    def head_weight(self) -> Array:
-        """Output head (V, d): ``wte.weight`` when tied, else ``lm_head.weight``."""
-        tied = self.config.tie_word_embeddings
-        return self.tensors["wte.weight" if tied else "lm_head.weight"]
+    def weights(self) -> Weights:
+        """The tensors in the form that the forward passes use."""
+        return build_weights(self.config, self.tensors)
 
     def cast(self, dtype: str) -> Checkpoint:
         """Return this checkpoint in another number format (itself when it has it already).
