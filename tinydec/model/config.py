@@ -48,7 +48,7 @@ class ModelConfig:
             raise InputError(
                 f"config n_embd: expected a multiple of n_head = {self.n_head}, found {self.n_embd}"
             )
-        epsilon = self.layer_norm_epsilon
+        epsilon: Any = self.layer_norm_epsilon  # a JSON file may hold anything
         if not isinstance(epsilon, float) or not math.isfinite(epsilon) or epsilon <= 0:
             raise InputError(
                 f"config layer_norm_epsilon: expected a finite float > 0, found {epsilon!r}"

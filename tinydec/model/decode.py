@@ -95,8 +95,8 @@ def _block(
     own.append(k, v)
     keys, values = read.valid()  # (B, h, t + 1, d_h): the single query sees every valid slot
     scores = np.matmul(q, keys.swapaxes(2, 3)) / math.sqrt(d_h)  # (B, h, 1, t + 1)
-    exponentials = np.exp(scores - np.maximum.reduce(scores, 3, None, None, True))
-    attention = exponentials / np.add.reduce(exponentials, 3, None, None, True)
+    exponentials = np.exp(scores - np.maximum.reduce(scores, axis=3, keepdims=True))
+    attention = exponentials / np.add.reduce(exponentials, axis=3, keepdims=True)
     mix = np.matmul(attention, values)  # (B, h, 1, d_h)
     attn_output = mix.reshape(rows.shape).dot(block.attn_c_proj_weight)  # (B, d)
     if block.attn_c_proj_bias is not None:

@@ -33,12 +33,13 @@ def layer_norm(x: Array, norm: NormWeights) -> Array:
     """
     centred = x - x.dot(norm.average)  # (R, d) minus the means, (R, 1) or (R, d)
     variance = (centred * centred).dot(norm.average)  # (R, 1) or (R, d)
-    return centred / np.sqrt(variance + norm.epsilon) * norm.weight + norm.bias
+    result: Array = centred / np.sqrt(variance + norm.epsilon) * norm.weight + norm.bias
+    return result
 
 
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     """Return ``x @ weight + bias``: (R, in) times (in, out) -> (R, out)."""
-    product = x.dot(weight)
+    product: Array = x.dot(weight)
     return product if bias is None else product + bias
 
 
@@ -50,8 +51,8 @@ def gelu_tanh(x: Array) -> Array:
 
 def gelu_exact(x: Array) -> Array:
     """Return ``x/2 (1 + erf(x / sqrt(2)))``, with erf in double precision."""
-    half = _erf(x.astype(np.float64) * math.sqrt(0.5)).astype(np.float64)
-    result: Array = ((half + 1) * x * 0.5).astype(x.dtype)
+    erf: Array = np.asarray(_erf(x.astype(np.float64) * math.sqrt(0.5)), np.float64)
+    result: Array = ((erf + 1) * x * 0.5).astype(x.dtype)
     return result
 
 

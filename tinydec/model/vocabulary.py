@@ -32,6 +32,7 @@ class Vocabulary:
         if not self.tokens:
             raise InputError("vocabulary: expected at least one token, found none")
         ids: dict[str, int] = {}
+        token: Any  # a JSON file may hold anything
         for token_id, token in enumerate(self.tokens):
             if not isinstance(token, str) or not token or token.split() != [token]:
                 raise InputError(
