@@ -1,0 +1,236 @@
+"""Policies: from a logits row and a uniform number to a token, as pure functions.
+
+The rules, in float64: subtract the row's maximum, divide by the temperature, softmax; keep the
+top k and renormalise; keep the top p and renormalise; invert the cumulative distribution in
+token-id order. Ties go to the lowest token id throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinydec.errors import InputError
+from tinydec.generation.stream import Draw, GeneratorState, UniformStream
+from tinydec.runspec import Policy
+
+Floats = NDArray[np.float64]
+
+
+class Distribution(NamedTuple):
+    """What a policy makes of R logits rows, stage by stage; every array is (R, V) float64."""
+
+    scaled: Floats  # (logits - maximum) / temperature
+    softmax: Floats  # probabilities after the temperature
+    top_k: Floats  # after top-k, renormalised
+    probabilities: Floats  # after top-p, renormalised
+    kept: NDArray[np.bool_]  # tokens that can be selected
+    cdf: Floats  # running sum of the probabilities; the last kept token's is 1
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """One selected token with everything that it was computed from.
+
+    Attributes:
+        policy: the rule.
+        logits: (V,) the original row, read-only, in the dtype of the decoder.
+        probabilities: (V,) float64, read-only; 0 for tokens that are not kept.
+        kept: ids that could have been selected, ascending.
+        token_id: the selected token.
+        uniform: the number drawn, or None under greedy.
+        interval: [low, high) of the cumulative distribution that the number fell in, or None.
+        state_before: the generator before the draw.
+        state_after: the generator after it; the same as before under greedy.
+    """
+
+    policy: Policy
+    logits: NDArray[Any]
+    probabilities: Floats
+    kept: tuple[int, ...]
+    token_id: int
+    uniform: float | None
+    interval: tuple[float, float] | None
+    state_before: GeneratorState
+    state_after: GeneratorState
+
+    def same_as(self, other: Selection) -> bool:
+        """Whether every recorded value is the same, arrays bit by bit."""
+        return (
+            self.policy == other.policy
+            and self.kept == other.kept
+            and self.token_id == other.token_id
+            and (self.uniform, self.interval) == (other.uniform, other.interval)
+            and self.state_before == other.state_before
+            and self.state_after == other.state_after
+            and np.array_equal(self.logits, other.logits)
+            and np.array_equal(self.probabilities, other.probabilities)
+        )
+
+
+def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
+    """Return what ``policy`` makes of logits rows; draws nothing.
+
+    Under greedy the kept set is the highest logit alone, with probability 1; the softmax
+    beside it is at temperature 1.
+
+    Args:
+        logits: (R, V), finite.
+        policy: the rule.
+
+    Raises:
+        InputError: logits that are not finite or not (R, V); a ``top_k`` above V.
+    """
+    if logits.ndim != 2:
+        raise InputError(f"logits: expected axes (R, V), found shape {logits.shape}")
+    if not np.isfinite(logits).all():
+        raise InputError("logits: expected finite values, found NaN or infinity")
+    size = logits.shape[1]
+    policy.check_vocabulary(size)
+    row = logits.astype(np.float64)
+    temperature = policy.temperature if policy.samples else 1.0
+    with np.errstate(over="ignore"):  # a tiny temperature sends the rest to -inf, rightly
+        scaled = (row - row.max(axis=1, keepdims=True)) / temperature
+    softmax = _normalised(np.exp(scaled))
+    count = size if policy.top_k is None else policy.top_k
+    if not policy.samples:
+        count = 1
+    order = np.argsort(-row, axis=1, kind="stable")  # (R, V): ids, most probable first
+    kept = _first_in_order(order, np.arange(size) < count)
+    top_k = softmax if count == size else _normalised(np.where(kept, softmax, 0.0))
+    probabilities = top_k
+    if policy.samples and policy.top_p is not None and policy.top_p < 1:
+        ranked = np.take_along_axis(top_k, order, axis=1)
+        before = np.cumsum(ranked, axis=1) - ranked
+        before[:, 0] = 0.0
+        reach = (before < policy.top_p) & (np.arange(size) < count)
+        kept = _first_in_order(order, np.logical_and.accumulate(reach, axis=1))
+        probabilities = _normalised(np.where(kept, top_k, 0.0))
+    return Distribution(scaled, softmax, top_k, probabilities, kept, _cdf(probabilities, kept))
+
+
+def _normalised(weights: Floats) -> Floats:
+    result: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return result
+
+
+def _first_in_order(order: NDArray[np.intp], by_rank: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Turn flags by rank, (V,) or (R, V), into flags by token id, (R, V)."""
+    kept = np.zeros(order.shape, np.bool_)
+    np.put_along_axis(kept, order, np.broadcast_to(by_rank, order.shape), axis=1)
+    return kept
+
+
+def _cdf(probabilities: Floats, kept: NDArray[np.bool_]) -> Floats:
+    cdf = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
+    size = kept.shape[1]
+    last = size - 1 - kept[:, ::-1].argmax(axis=1)  # (R,): highest kept id
+    cdf[np.arange(size) >= last[:, np.newaxis]] = 1.0  # rounding must not leave a gap at the end
+    return cdf
+
+
+def choose_rows(
+    logits: NDArray[Any], policy: Policy, draws: Sequence[Draw | GeneratorState]
+) -> list[Selection]:
+    """Select one token for each of R rows under one policy, from numbers already drawn.
+
+    Args:
+        logits: (R, V), finite.
+        policy: the rule for all rows.
+        draws: for each row its draw, or under greedy the state of its untouched generator.
+
+    Raises:
+        InputError: see :func:`distribution`; or draws that do not match rows and policy.
+    """
+    found = distribution(logits, policy)
+    if len(draws) != len(logits):
+        raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
+    if policy.samples:
+        uniforms = np.array([_uniform(draw) for draw in draws])
+        tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
+    else:
+        tokens = found.kept.argmax(axis=1)
+    original = logits.copy()
+    for array in (original, found.probabilities):
+        array.setflags(write=False)
+    return [
+        _selection(policy, original[row], found, row, int(tokens[row]), draw)
+        for row, draw in enumerate(draws)
+    ]
+
+
+def _uniform(draw: Draw | GeneratorState) -> float:
+    if not isinstance(draw, Draw):
+        raise InputError("draws: expected one uniform number for each row, found none")
+    return draw.uniform
+
+
+def _selection(
+    policy: Policy,
+    logits: NDArray[Any],
+    found: Distribution,
+    row: int,
+    token_id: int,
+    draw: Draw | GeneratorState,
+) -> Selection:
+    kept = tuple(int(i) for i in np.flatnonzero(found.kept[row]))
+    probabilities = found.probabilities[row]
+    if not isinstance(draw, Draw):
+        return Selection(policy, logits, probabilities, kept, token_id, None, None, draw, draw)
+    rank = kept.index(token_id)
+    low = float(found.cdf[row, kept[rank - 1]]) if rank else 0.0
+    interval = (low, float(found.cdf[row, token_id]))
+    return Selection(
+        policy,
+        logits,
+        probabilities,
+        kept,
+        token_id,
+        draw.uniform,
+        interval,
+        draw.state_before,
+        draw.state_after,
+    )
+
+
+def select(logits: NDArray[Any], policy: Policy, state: GeneratorState) -> Selection:
+    """Select a token from one row (V,), going on from a generator state.
+
+    Raises:
+        InputError: see :func:`distribution`.
+    """
+    return select_rows(logits[np.newaxis, :], [policy], [state])[0]  # (V,) -> (1, V)
+
+
+def select_rows(
+    logits: NDArray[Any], policies: Sequence[Policy], states: Sequence[GeneratorState]
+) -> list[Selection]:
+    """Select one token for each of R rows, each with its own policy and generator state.
+
+    Rows with the same policy are computed together; the result of a row does not depend on
+    its neighbours.
+
+    Raises:
+        InputError: see :func:`distribution`; or other numbers of policies or states than rows.
+    """
+    for name, given in (("policies", policies), ("states", states)):
+        if len(given) != len(logits):
+            raise InputError(f"{name}: expected {len(logits)}, one a row, found {len(given)}")
+    selections: dict[int, Selection] = {}
+    for policy in dict.fromkeys(policies):
+        rows = [row for row, other in enumerate(policies) if other == policy]
+        draws = [
+            UniformStream.resume(states[row]).draw() if policy.samples else states[row]
+            for row in rows
+        ]
+        selections |= zip(rows, choose_rows(logits[rows], policy, draws), strict=True)
+    return [selections[row] for row in range(len(logits))]
+
+
+def replay(selection: Selection) -> Selection:
+    """Recompute a selection from its record alone: logits, policy, generator state before."""
+    return select(selection.logits, selection.policy, selection.state_before)

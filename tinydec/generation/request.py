@@ -1,0 +1,155 @@
+"""A request: one prompt with its own cache, token ids, position, generator and stopping state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tinydec.errors import InputError
+from tinydec.generation.policy import choose_rows
+from tinydec.generation.stopping import stop_reason
+from tinydec.generation.stream import UniformStream
+from tinydec.generation.trace import (
+    DECODE,
+    FULL,
+    PREFILL,
+    GenerationTrace,
+    StepRecord,
+    snapshot,
+)
+from tinydec.model.activations import Activations
+from tinydec.model.cache import KVCache
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.decode import decode_step
+from tinydec.model.full import full_forward
+from tinydec.model.guards import GUARDS
+from tinydec.model.inputs import checked_ids
+from tinydec.model.prefill import prefill
+from tinydec.model.seams import CORRECT, Seams
+from tinydec.runspec import Policy, check_integer
+
+
+class Request:
+    """Owns everything that one run changes; two requests share nothing but the checkpoint.
+
+    Call :meth:`step` until ``stop_reason`` is set; each call consumes the pending inputs (the
+    prompt first, then the token returned last) and selects one token.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        prompt_ids: Sequence[int],
+        policy: Policy,
+        seed: int,
+        *,
+        max_new_tokens: int | None = None,
+        stop_token_ids: Iterable[int] = (),
+        use_cache: bool = True,
+        keep_activations: bool = False,
+        request_id: str = "request-0",
+        seams: Seams = CORRECT,
+        guards: frozenset[str] = GUARDS,
+    ) -> None:
+        """Check the inputs; compute nothing yet.
+
+        Raises:
+            InputError: an empty or too long prompt, an unknown id, a policy, seed or
+                ``max_new_tokens`` outside its domain.
+        """
+        ids = checked_ids(checkpoint, prompt_ids)
+        if len(ids) != 1:
+            raise InputError(f"prompt: expected one sequence of ids, found {len(ids)}")
+        policy.check_vocabulary(checkpoint.config.vocab_size)
+        if max_new_tokens is not None:
+            check_integer("max_new_tokens", max_new_tokens, 1)
+        self.checkpoint = checkpoint
+        self.request_id = request_id
+        self.prompt_ids = tuple(int(token_id) for token_id in ids[0])
+        self.policy = policy
+        self.seed = seed
+        self.max_new_tokens = max_new_tokens
+        self.stop_token_ids = tuple(sorted(set(stop_token_ids)))
+        if self.stop_token_ids:
+            checked_ids(checkpoint, [[token_id] for token_id in self.stop_token_ids])
+        self.stream = UniformStream(seed)
+        self.cache = KVCache(checkpoint, request_id) if use_cache else None
+        self.consumed: tuple[int, ...] = ()
+        self.pending: tuple[int, ...] = self.prompt_ids
+        self.steps: tuple[StepRecord, ...] = ()
+        self.stop_reason: str | None = None
+        self._keep = keep_activations
+        self._seams = seams
+        self._guards = guards
+
+    @property
+    def position(self) -> int:
+        """The next position: the number of consumed inputs."""
+        return len(self.consumed)
+
+    def step(self) -> StepRecord:
+        """Consume the pending inputs and select one token.
+
+        Raises:
+            InputError: the request has stopped.
+            GuardError: the cache refused the inputs.
+        """
+        if self.stop_reason is not None:
+            raise InputError(
+                f"request: expected one that runs, found it stopped by {self.stop_reason}"
+            )
+        before = self.position
+        phase, activations = self._compute()
+        self.consumed += self.pending
+        draw = self.stream.draw() if self.policy.samples else self.stream.state
+        selection = choose_rows(activations.last_logits, self.policy, [draw])[0]
+        self.stop_reason = stop_reason(
+            selection.token_id,
+            eos_id=self.checkpoint.vocabulary.eos_id,
+            stop_token_ids=frozenset(self.stop_token_ids),
+            consumed=self.position,
+            n_positions=self.checkpoint.config.n_positions,
+            returned=len(self.steps) + 1,
+            max_new_tokens=self.max_new_tokens,
+        )
+        record = StepRecord(
+            index=len(self.steps),
+            phase=phase,
+            consumed_ids=self.pending,
+            positions=activations.positions[-len(self.pending) :],
+            length_before=before,
+            length_after=self.position,
+            selection=selection,
+            stop_reason=self.stop_reason,
+            activations=snapshot(activations) if self._keep else None,
+        )
+        self.pending = (selection.token_id,)
+        self.steps += (record,)
+        return record
+
+    def trace(self) -> GenerationTrace:
+        """Return the record of the whole run.
+
+        Raises:
+            InputError: the request has not stopped yet.
+        """
+        if self.stop_reason is None:
+            raise InputError("trace: expected a request that has stopped, found one that runs")
+        return GenerationTrace(
+            checkpoint_digest=self.checkpoint.digest,
+            request_id=self.request_id,
+            prompt_ids=self.prompt_ids,
+            policy=self.policy,
+            seed=self.seed,
+            max_new_tokens=self.max_new_tokens,
+            stop_token_ids=self.stop_token_ids,
+            use_cache=self.cache is not None,
+            steps=self.steps,
+        )
+
+    def _compute(self) -> tuple[str, Activations]:
+        if self.cache is None:
+            return FULL, full_forward(self.checkpoint, self.consumed + self.pending)
+        arguments = (self.checkpoint, self.cache, self.pending, self.request_id)
+        if not self.consumed:
+            return PREFILL, prefill(*arguments, self._seams, self._guards)
+        return DECODE, decode_step(*arguments, self._seams, self._guards)
