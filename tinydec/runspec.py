@@ -22,6 +22,20 @@ DTYPES = ("float16", "float32", "float64")
 FROZEN = "frozen"
 
 
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Refuse anything but an integer of at least ``least``.
+
+    Raises:
+        InputError: another type (a bool too), or a smaller number.
+    """
+    if type(value) is not int or value < least:
+        raise InputError(f"{name}: expected an integer >= {least}, found {value!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
 @dataclass(frozen=True)
 class Policy:
     """How a token is selected from a logits row.
@@ -172,20 +186,6 @@ class RunSpec:
         names = {field.name: _POLICY_PARAMETERS[field.name] for field in fields(Policy)}
         policy = Policy(**{name: values.pop(parameter) for name, parameter in names.items()})
         return cls(policy=policy, **values)
-
-
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse anything but an integer of at least ``least``.
-
-    Raises:
-        InputError: another type (a bool too), or a smaller number.
-    """
-    if type(value) is not int or value < least:
-        raise InputError(f"{name}: expected an integer >= {least}, found {value!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 _LISTS = frozenset({"prompt", "stop_tokens", "faults", "guards_off"})

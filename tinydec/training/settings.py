@@ -1,0 +1,88 @@
+"""What a training run depends on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tinydec.corpus import BOS, EOS, TOKENS
+from tinydec.errors import InputError
+from tinydec.model.config import ModelConfig
+from tinydec.model.vocabulary import Vocabulary
+
+#: The shipped decoder: 368 parameters.
+FROZEN_CONFIG = ModelConfig(
+    vocab_size=8,
+    n_positions=4,
+    n_embd=4,
+    n_layer=2,
+    n_head=2,
+    n_inner=8,
+    attention_bias=False,
+)
+
+FROZEN_VOCABULARY = Vocabulary(TOKENS, bos=BOS, eos=EOS)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Everything that determines a training run of the frozen decoder.
+
+    The defaults made the shipped checkpoint. Optimiser: Adam with decoupled weight decay
+    (Kingma & Ba 2015; Loshchilov & Hutter 2019), constant learning rate, full batch.
+
+    Attributes:
+        seed: of ``numpy.random.default_rng``, which draws the initial tensors.
+        steps: parameter updates.
+        learning_rate: step size of Adam and factor of the weight decay.
+        betas: decay rates of the first and second moment estimates.
+        epsilon: Adam's term beside the root of the second moment.
+        weight_decay: each step multiplies every parameter by
+            ``1 - learning_rate * weight_decay``. It keeps the layer norms' inputs from
+            growing tiny beside their mean, which would amplify float32 rounding.
+        initial_scale: standard deviation of the initial matrices (embeddings and weights);
+            norm weights start at 1, biases at 0.
+
+    Raises:
+        InputError: a value outside its domain.
+    """
+
+    seed: int = 355
+    steps: int = 1000
+    learning_rate: float = 1e-2
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.03
+    initial_scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("steps", 1)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise InputError(
+                    f"training {name}: expected an integer >= {least}, found {value!r}"
+                )
+        for name in ("learning_rate", "epsilon", "initial_scale"):
+            if not _is_finite(getattr(self, name)) or getattr(self, name) <= 0:
+                raise InputError(
+                    f"training {name}: expected a finite number > 0, found {getattr(self, name)!r}"
+                )
+        if not _is_finite(self.weight_decay) or self.weight_decay < 0:
+            raise InputError(
+                f"training weight_decay: expected a finite number >= 0, found {self.weight_decay!r}"
+            )
+        betas = self.betas
+        is_pair = isinstance(betas, tuple) and len(betas) == 2
+        if not is_pair or not all(_is_finite(beta) and 0 <= beta < 1 for beta in betas):
+            raise InputError(
+                f"training betas: expected a pair of numbers in [0, 1), found {betas!r}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        return asdict(self) | {"betas": list(self.betas)}
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
