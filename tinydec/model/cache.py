@@ -28,13 +28,15 @@ class CacheOwner(NamedTuple):
 class LayerCache:
     """Keys and values of one layer, preallocated with axes (B, h, capacity, d_h)."""
 
-    __slots__ = ("keys", "layer", "length", "values")
+    __slots__ = ("_read_only", "keys", "layer", "length", "values")
 
     def __init__(self, layer: int, shape: tuple[int, int, int, int], dtype: Any) -> None:
         self.layer = layer
         self.length = 0
         self.keys: Array = np.zeros(shape, dtype)  # (B, h, capacity, d_h)
         self.values: Array = np.zeros(shape, dtype)  # (B, h, capacity, d_h)
+        # What a forward pass reads and hands out: nobody can write to the cache through it.
+        self._read_only = _read_only(self.keys), _read_only(self.values)
 
     def append(self, k: Array, v: Array) -> None:
         """Write the P new rows ``k`` and ``v`` (B, h, P, d_h) behind the valid ones."""
@@ -44,9 +46,10 @@ class LayerCache:
         self.values[:, :, start:end] = v
 
     def valid(self) -> tuple[Array, Array]:
-        """Return views of the valid K and V, each (B, h, length, d_h)."""
+        """Return read-only views of the valid K and V, each (B, h, length, d_h)."""
         length = self.length
-        return self.keys[:, :, :length], self.values[:, :, :length]
+        keys, values = self._read_only
+        return keys[:, :, :length], values[:, :, :length]
 
 
 class KVCache:
@@ -70,13 +73,13 @@ class KVCache:
             capacity: slots per layer; the model's context unless given.
 
         Raises:
-            InputError: batch or capacity below 1.
+            InputError: batch or capacity that is no integer >= 1.
         """
         config = checkpoint.config
         slots = config.n_positions if capacity is None else capacity
         for name, number in (("batch", batch), ("capacity", slots)):
-            if number < 1:
-                raise InputError(f"cache {name}: expected at least 1, found {number}")
+            if type(number) is not int or number < 1:
+                raise InputError(f"cache {name}: expected an integer >= 1, found {number!r}")
         shape = (batch, config.n_head, slots, config.d_h)
         self.layers = tuple(
             LayerCache(layer, shape, checkpoint.dtype) for layer in range(config.n_layer)
@@ -115,13 +118,29 @@ class KVCache:
 
         Raises:
             StaleCacheError, ForeignRequestError, ContextOverflowError: in this order, each
-                only when its guard is in ``guards``.
+                when its guard is in ``guards``. Without the guard there is still no reading a
+                cache of other sizes and no writing behind the last slot.
         """
         owner = self.owner
-        if owner.checkpoint_digest != checkpoint.digest and "checkpoint" in guards:
-            raise StaleCacheError(owner.checkpoint_digest[:12], checkpoint.digest[:12])
+        if owner.checkpoint_digest != checkpoint.digest:
+            self._check_stale(checkpoint, guards)
         if owner.request_id != request_id and "request" in guards:
             raise ForeignRequestError(owner.request_id, request_id)
-        limit = min(checkpoint.config.n_positions, self.capacity)
-        if len(self.consumed) + count > limit and "overflow" in guards:
-            raise ContextOverflowError(f"at most {limit}", len(self.consumed) + count)
+        total, context = len(self.consumed) + count, checkpoint.config.n_positions
+        if total > self.capacity or (total > context and "overflow" in guards):
+            raise ContextOverflowError(f"at most {min(context, self.capacity)}", total)
+
+    def _check_stale(self, checkpoint: Checkpoint, guards: frozenset[str]) -> None:
+        if "checkpoint" in guards:
+            raise StaleCacheError(self.owner.checkpoint_digest[:12], checkpoint.digest[:12])
+        config, (_, heads, _, d_h) = checkpoint.config, self.layers[0].keys.shape
+        sizes = "{} layers, {} heads of width {}"
+        own = (len(self.layers), heads, d_h)
+        if own != (found := (config.n_layer, config.n_head, config.d_h)):
+            raise StaleCacheError(sizes.format(*own), sizes.format(*found))
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -130,11 +130,17 @@ def cast(array: Array, dtype: str) -> Array:
 
 def _frozen_copy(array: Array) -> Array:
     copy = np.array(array, order="C")
+    copy = copy.astype(copy.dtype.newbyteorder("="), copy=False)  # this machine's byte order
     copy.setflags(write=False)
     return copy
 
 
 def _check_names(config: ModelConfig, tensors: Mapping[str, Array]) -> None:
+    if config.n_layer > len(tensors):  # before a name is made for each of a billion layers
+        raise InputError(
+            f"tensors: expected those of n_layer = {config.n_layer} layers, "
+            f"found {len(tensors)} in all"
+        )
     shapes = config.tensor_shapes()
     missing = [name for name in shapes if name not in tensors]
     if missing:
@@ -146,7 +152,7 @@ def _check_names(config: ModelConfig, tensors: Mapping[str, Array]) -> None:
     if extra:
         raise InputError(
             f"tensors: expected the {len(shapes)} names of the config, found {len(extra)} more: "
-            f"{extra[0]}{' …' if len(extra) > 1 else ''}"
+            f"{extra[0]!r:.60}{' …' if len(extra) > 1 else ''}"
         )
 
 

@@ -12,6 +12,8 @@ from tinydec.errors import InputError
 #: Activation names as Hugging Face GPT-2 configs spell them: tanh form and exact (erf) form.
 ACTIVATIONS = ("gelu_new", "gelu")
 
+#: Larger sizes are mistakes, and would make a loop over layers or tokens endless.
+_LARGEST = 2**31 - 1
 _INTEGER_FIELDS = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner")
 
 
@@ -42,8 +44,10 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name in _INTEGER_FIELDS:
             value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InputError(f"config {name}: expected an integer >= 1, found {value!r}")
+            if type(value) is not int or not 1 <= value <= _LARGEST:
+                raise InputError(
+                    f"config {name}: expected an integer from 1 to {_LARGEST}, found {value!r:.60}"
+                )
         if self.n_embd % self.n_head:
             raise InputError(
                 f"config n_embd: expected a multiple of n_head = {self.n_head}, found {self.n_embd}"
@@ -51,17 +55,17 @@ class ModelConfig:
         epsilon: Any = self.layer_norm_epsilon  # a JSON file may hold anything
         if not isinstance(epsilon, float) or not math.isfinite(epsilon) or epsilon <= 0:
             raise InputError(
-                f"config layer_norm_epsilon: expected a finite float > 0, found {epsilon!r}"
+                f"config layer_norm_epsilon: expected a finite float > 0, found {epsilon!r:.60}"
             )
         if self.activation_function not in ACTIVATIONS:
             raise InputError(
                 f"config activation_function: expected one of {', '.join(ACTIVATIONS)}, "
-                f"found {self.activation_function!r}"
+                f"found {self.activation_function!r:.60}"
             )
         for name in ("attention_bias", "tie_word_embeddings"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(
-                    f"config {name}: expected true or false, found {getattr(self, name)!r}"
+                    f"config {name}: expected true or false, found {getattr(self, name)!r:.60}"
                 )
 
     @property
@@ -126,7 +130,7 @@ class ModelConfig:
         unknown = sorted(set(values) - known)
         if unknown:
             raise InputError(
-                f"config: expected the fields {', '.join(sorted(known))}, found {unknown[0]!r}"
+                f"config: expected the fields {', '.join(sorted(known))}, found {unknown[0]!r:.60}"
             )
         missing = [name for name in _INTEGER_FIELDS if name not in values]
         if missing:

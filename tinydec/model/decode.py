@@ -14,9 +14,10 @@ from tinydec.model.activations import Activations, BlockActivations
 from tinydec.model.cache import KVCache, LayerCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
-from tinydec.model.guards import GUARDS, PositionError, WrongLayerError
+from tinydec.model.guards import GUARDS
+from tinydec.model.inputs import integer_id
 from tinydec.model.operations import layer_norm, mlp
-from tinydec.model.seams import CORRECT, Seams
+from tinydec.model.seams import CORRECT, Seams, layer_sources, position_row
 from tinydec.model.weights import BlockWeights
 
 Array = NDArray[Any]
@@ -44,26 +45,22 @@ def decode_step(
         Every intermediate of the one new position; ``logits`` is (B, 1, V).
 
     Raises:
-        InputError: another number of ids than B, or an id outside the vocabulary.
-        GuardError: see :meth:`KVCache.check`; also a wrong position or layer.
+        InputError: another number of ids than B, or an id that is no integer from 0 to V - 1.
+        GuardError: see :meth:`KVCache.check`; also a wrong position or layer. The cache is then
+            as it was.
     """
     ids = _checked_step(checkpoint, cache, token_ids)
     cache.check(checkpoint, request_id, 1, guards)
-    consumed = len(cache.consumed)
-    position = consumed if seams.position is None else seams.position(consumed)
-    if position != consumed and "position" in guards:
-        raise PositionError(consumed, position)
     weights, config = checkpoint.weights, checkpoint.config
+    sources = layer_sources(seams, config.n_layer, guards)
+    position = position_row(seams, len(cache.consumed), config.n_positions, guards)
     token = weights.wte.take(ids, 0)  # (B,) -> (B, d)
     row = weights.wpe[position : position + 1]  # (1, d)
     rows = embedding = token + row
     cache.consumed.append(tuple(ids))
     blocks = []
-    for layer, block in enumerate(weights.blocks):
-        source = layer if seams.read_layer is None else seams.read_layer(layer)
-        if source != layer and "layer" in guards:
-            raise WrongLayerError(layer, source)
-        activations = _block(rows, block, cache.layers[layer], cache.layers[source], config)
+    for block, own, source in zip(weights.blocks, cache.layers, sources, strict=True):
+        activations = _block(rows, block, own, cache.layers[source], config)
         rows = activations.residual
         blocks.append(activations)
     ln_f = layer_norm(rows, weights.ln_f)
@@ -72,7 +69,12 @@ def decode_step(
 
 
 def _checked_step(checkpoint: Checkpoint, cache: KVCache, token_ids: Sequence[int]) -> list[int]:
-    ids = [int(token_id) for token_id in token_ids]
+    try:
+        ids = [i if type(i) is int else integer_id(i) for i in token_ids]
+    except TypeError:
+        raise InputError(
+            f"token ids: expected a sequence of ids, found {type(token_ids).__name__}"
+        ) from None
     if len(ids) != cache.batch:
         raise InputError(f"token ids: expected B = {cache.batch} ids, found {len(ids)}")
     size = checkpoint.config.vocab_size

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tinydec.errors import InputError
 from tinydec.model.checkpoint import Array, Checkpoint
 from tinydec.model.config import ModelConfig
@@ -34,14 +36,11 @@ def read_hugging_face(file: Path, tensors: Mapping[str, Array]) -> Checkpoint:
             config disagree.
     """
     values = _read_object(file.with_name("config.json"))
-    named = {
-        name.removeprefix(_PREFIX): array
-        for name, array in tensors.items()
-        if not name.endswith(_BUFFERS)
-    }
+    named = _without_prefix(tensors)
     config = config_from_hugging_face(values, named)
     if config.tie_word_embeddings:
-        named.pop("lm_head.weight", None)  # a tied head is sometimes stored a second time
+        _drop_tied_head(named)
+    _check_rows(config.vocab_size, named)
     vocabulary = _vocabulary(file.with_name("vocab.json"), config.vocab_size, values)
     return Checkpoint.build(config, vocabulary, named, {"source": "Hugging Face GPT-2"})
 
@@ -56,12 +55,12 @@ def config_from_hugging_face(
     """
     if values.get("model_type") != "gpt2":
         raise InputError(
-            f"config.json model_type: expected 'gpt2', found {values.get('model_type')!r}"
+            f"config.json model_type: expected 'gpt2', found {values.get('model_type')!r:.60}"
         )
     for name, expected in _FIXED.items():
         found = values.get(name, expected)
         if found != expected:
-            raise InputError(f"config.json {name}: expected {expected}, found {found!r}")
+            raise InputError(f"config.json {name}: expected {expected}, found {found!r:.60}")
     width = values.get("n_embd")
     inner = values.get("n_inner")
     return ModelConfig.from_dict(
@@ -87,23 +86,56 @@ def _read_object(path: Path) -> dict[str, Any]:
         )
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path.name}: expected JSON, found: {error}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise InputError(f"{path.name}: expected readable JSON, found: {error}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path.name}: expected a JSON object, found {type(values).__name__}")
     return values
+
+
+def _without_prefix(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    named: dict[str, Array] = {}
+    for name, array in tensors.items():
+        short = name.removeprefix(_PREFIX)
+        if short in named:
+            raise InputError(
+                f"tensors: expected {short!r:.60} once, found it with and without prefix"
+            )
+        if not name.endswith(_BUFFERS):
+            named[short] = array
+    return named
+
+
+def _check_rows(vocab_size: int, tensors: Mapping[str, Array]) -> None:
+    """Compare sizes before a token is made for each of what may be a billion ids."""
+    found = f"shape {tensors['wte.weight'].shape}" if "wte.weight" in tensors else "no such tensor"
+    if not found.startswith(f"shape ({vocab_size},"):
+        raise InputError(
+            f"tensor wte.weight: expected vocab_size = {vocab_size} rows, found {found}"
+        )
+
+
+def _drop_tied_head(tensors: dict[str, Array]) -> None:
+    """Drop the head of a decoder whose head is ``wte``: it is sometimes stored a second time."""
+    head = tensors.pop("lm_head.weight", None)
+    if head is not None and not np.array_equal(head, tensors.get("wte.weight", head)):
+        raise InputError(
+            "tensor lm_head.weight: expected the values of wte.weight (tie_word_embeddings is "
+            "true), found others"
+        )
 
 
 def _vocabulary(path: Path, size: int, config: Mapping[str, Any]) -> Vocabulary:
     if not path.is_file():
         return Vocabulary.numbered(size)
     ids = _read_object(path)
-    if sorted(ids.values()) != list(range(size)):
+    whole = all(type(token_id) is int for token_id in ids.values())
+    if not whole or len(ids) != size or set(ids.values()) != set(range(size)):
         raise InputError(f"{path.name}: expected the ids 0 to {size - 1} once each")
-    tokens = tuple(sorted(ids, key=lambda token: int(ids[token])))
+    tokens = tuple(sorted(ids, key=ids.__getitem__))
     special = {name: config.get(f"{name}_token_id") for name in ("bos", "eos")}
     names = {
-        name: tokens[token_id] if isinstance(token_id, int) and token_id < size else None
+        name: tokens[token_id] if type(token_id) is int and 0 <= token_id < size else None
         for name, token_id in special.items()
     }
     return Vocabulary(tokens, names["bos"], names["eos"])

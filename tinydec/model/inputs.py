@@ -28,7 +28,7 @@ def checked_ids(checkpoint: Checkpoint, token_ids: Any) -> NDArray[np.int64]:
         raise InputError(f"token ids: expected integers, found {ids.dtype.name}")
     if ids.ndim not in (1, 2):
         raise InputError(f"token ids: expected axes (B, T) or (T,), found shape {ids.shape}")
-    ids = np.atleast_2d(ids).astype(np.int64)  # (T,) -> (1, T)
+    ids = np.atleast_2d(ids)  # (T,) -> (1, T)
     config = checkpoint.config
     if not ids.size:
         raise InputError("prompt: expected at least one token, found none")
@@ -40,4 +40,15 @@ def checked_ids(checkpoint: Checkpoint, token_ids: Any) -> NDArray[np.int64]:
     if ids.min() < 0 or ids.max() >= config.vocab_size:
         wrong = ids[(ids < 0) | (ids >= config.vocab_size)][0]
         raise InputError(f"token id: expected 0 to {config.vocab_size - 1}, found {wrong}")
-    return ids
+    return ids.astype(np.int64)
+
+
+def integer_id(token_id: Any) -> int:
+    """Return one token id as a Python integer.
+
+    Raises:
+        InputError: not an integer; a boolean is none.
+    """
+    if isinstance(token_id, int | np.integer) and not isinstance(token_id, bool):
+        return int(token_id)
+    raise InputError(f"token id: expected an integer, found {type(token_id).__name__}")

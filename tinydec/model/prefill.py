@@ -12,10 +12,10 @@ from tinydec.errors import InputError
 from tinydec.model.activations import Activations, BlockActivations
 from tinydec.model.cache import KVCache, LayerCache
 from tinydec.model.checkpoint import Checkpoint
-from tinydec.model.guards import GUARDS, PositionError, WrongLayerError
+from tinydec.model.guards import GUARDS
 from tinydec.model.inputs import checked_ids
 from tinydec.model.operations import layer_norm, linear, mlp
-from tinydec.model.seams import CORRECT, Seams
+from tinydec.model.seams import CORRECT, Seams, layer_sources, position_row
 from tinydec.model.weights import BlockWeights
 
 Array = NDArray[Any]
@@ -44,7 +44,8 @@ def prefill(
 
     Raises:
         InputError: ids of a wrong shape or outside the vocabulary.
-        GuardError: see :meth:`KVCache.check`; also a wrong position or layer.
+        GuardError: see :meth:`KVCache.check`; also a wrong position or layer. The cache is then
+            as it was.
     """
     ids = checked_ids(checkpoint, token_ids)
     batch, count = ids.shape
@@ -52,29 +53,24 @@ def prefill(
         raise InputError(f"token ids: expected B = {cache.batch} sequences, found {batch}")
     cache.check(checkpoint, request_id, count, guards)
     weights = checkpoint.weights
-    positions = tuple(_position(cache.length + offset, seams, guards) for offset in range(count))
+    config = checkpoint.config
+    sources = layer_sources(seams, config.n_layer, guards)
+    positions = tuple(
+        position_row(seams, consumed, config.n_positions, guards)
+        for consumed in range(cache.length, cache.length + count)
+    )
     token = weights.wte[ids.reshape(-1)]  # (B, P) -> (B*P, d)
     position = weights.wpe[list(positions)]  # (P, d)
     rows = embedding = token + np.tile(position, (batch, 1))  # (B*P, d)
     cache.consumed.extend(tuple(int(i) for i in column) for column in ids.T)
     blocks = []
-    for layer, block in enumerate(weights.blocks):
-        source = layer if seams.read_layer is None else seams.read_layer(layer)
-        if source != layer and "layer" in guards:
-            raise WrongLayerError(layer, source)
-        activations = _block(rows, block, cache.layers[layer], cache.layers[source], checkpoint)
+    for block, own, source in zip(weights.blocks, cache.layers, sources, strict=True):
+        activations = _block(rows, block, own, cache.layers[source], checkpoint)
         rows = activations.residual
         blocks.append(activations)
     ln_f = layer_norm(rows, weights.ln_f)
     logits = ln_f.dot(weights.head)  # (B*P, d) -> (B*P, V)
     return Activations(batch, positions, token, position, embedding, tuple(blocks), ln_f, logits)
-
-
-def _position(consumed: int, seams: Seams, guards: frozenset[str]) -> int:
-    position = consumed if seams.position is None else seams.position(consumed)
-    if position != consumed and "position" in guards:
-        raise PositionError(consumed, position)
-    return position
 
 
 def _block(

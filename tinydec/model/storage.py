@@ -37,8 +37,8 @@ def load_checkpoint(path: str | os.PathLike[str] = FROZEN_PATH) -> Checkpoint:
             extra or misshapen tensors, values that are not finite.
     """
     file = Path(path)
-    if not file.is_file():
-        found = "a directory" if file.is_dir() else "none"
+    found = _kind(file)
+    if found != "a file":
         raise InputError(f"checkpoint {file}: expected a safetensors file, found {found}")
     tensors, metadata = _read(file)
     try:
@@ -76,22 +76,36 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         InputError: the path is a directory or its folder cannot be written.
     """
-    if path.is_dir():
+    if _kind(path) == "a directory":
         raise InputError(f"output {path}: expected a file to write, found a directory")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise InputError(
             f"output {path}: expected a folder that can be written, found {error.strerror}"
         ) from None
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"output {path}: expected a file that can be written, found {error.strerror}"
+        ) from None
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _kind(path: Path) -> str:
+    """Say what stands at a path: ``a file``, ``a directory``, ``none`` or the system's refusal."""
+    try:
+        return "a file" if path.is_file() else "a directory" if path.is_dir() else "none"
+    except OSError as error:  # a name that is too long, a folder that may not be searched
+        return str(error.strerror).lower()
 
 
 def _read(file: Path) -> tuple[dict[str, Array], dict[str, str]]:
@@ -101,7 +115,7 @@ def _read(file: Path) -> tuple[dict[str, Array], dict[str, str]]:
             return tensors, dict(opened.metadata() or {})
     except (SafetensorError, OSError, TypeError, AttributeError, KeyError) as error:
         # NumPy has no bfloat16 or float8: safetensors says so with one of the last three types.
-        reason = str(error).splitlines()[0]
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(
             f"checkpoint {file}: expected a whole safetensors file of float16, float32 or "
             f"float64 tensors, found: {reason}"
@@ -111,20 +125,21 @@ def _read(file: Path) -> tuple[dict[str, Array], dict[str, str]]:
 def _from_metadata(text: str, tensors: dict[str, Array]) -> Checkpoint:
     try:
         header: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for thousands of nested brackets
         header = None
     if not isinstance(header, dict) or "config" not in header or "vocabulary" not in header:
         raise InputError(
             f"metadata {METADATA_KEY!r}: expected JSON with config and vocabulary, "
             f"found {text[:40]!r}"
         )
-    if header.get("format") != FORMAT:
+    version = header.get("format")
+    if version != FORMAT:
         raise InputError(
-            f"metadata {METADATA_KEY!r}: expected format {FORMAT}, found {header.get('format')!r}"
+            f"metadata {METADATA_KEY!r}: expected format {FORMAT}, found {version!r:.60}"
         )
     mode = header.get("mode", EVALUATION)
     if mode != EVALUATION:
-        raise InputError(f"model mode: expected {EVALUATION!r}, found {mode!r}")
+        raise InputError(f"model mode: expected {EVALUATION!r}, found {mode!r:.60}")
     config = ModelConfig.from_dict(header["config"])
     vocabulary = Vocabulary.from_dict(header["vocabulary"])
     provenance = header.get("provenance", {})

@@ -34,21 +34,22 @@ class Vocabulary:
         ids: dict[str, int] = {}
         token: Any  # a JSON file may hold anything
         for token_id, token in enumerate(self.tokens):
-            if not isinstance(token, str) or not token or token.split() != [token]:
+            if not isinstance(token, str) or token.split() != [token] or not _is_text(token):
                 raise InputError(
                     f"vocabulary id {token_id}: expected a token without white space, "
-                    f"found {token!r}"
+                    f"found {token!r:.60}"
                 )
             if token in ids:
                 raise InputError(
-                    f"vocabulary id {token_id}: expected a new token, found {token!r} "
+                    f"vocabulary id {token_id}: expected a new token, found {token!r:.60} "
                     f"again (it has id {ids[token]})"
                 )
             ids[token] = token_id
+        special: Any
         for name, special in (("bos", self.bos), ("eos", self.eos)):
-            if special is not None and special not in ids:
+            if special is not None and special not in self.tokens:
                 raise InputError(
-                    f"vocabulary {name}: expected one of its tokens, found {special!r}"
+                    f"vocabulary {name}: expected one of its tokens, found {special!r:.60}"
                 )
         object.__setattr__(self, "_ids", ids)
 
@@ -118,3 +119,8 @@ class Vocabulary:
     def numbered(cls, size: int) -> Vocabulary:
         """Return a vocabulary of ``size`` tokens ``t0``, ``t1`` … without special tokens."""
         return cls(tuple(f"t{token_id}" for token_id in range(size)))
+
+
+def _is_text(token: str) -> bool:
+    """Whether a token can be written as UTF-8; half of a surrogate pair cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in token)

@@ -85,6 +85,8 @@ def _norm(config: ModelConfig, tensors: Mapping[str, Array], prefix: str) -> Nor
     columns = width if width <= _REPEATED_WIDTH else 1
     average = np.full((width, columns), 1 / width, weight.dtype)
     epsilon = np.full((1, columns), config.layer_norm_epsilon, weight.dtype)
+    for constant in (average, epsilon):
+        constant.setflags(write=False)
     bias = _row(tensors[f"{prefix}bias"])
     return NormWeights(_row(weight), bias, average, epsilon)
 
