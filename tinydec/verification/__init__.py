@@ -1,0 +1,1 @@
+"""Proof: the cached path against the full forward, and both against independent oracles."""
