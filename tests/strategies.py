@@ -3,42 +3,17 @@
 Sizes that differ pairwise make swapped axes fail instead of pass.
 """
 
-import random
-
-import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from tests.random_models import random_checkpoint
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ACTIVATIONS, ModelConfig
-from tinydec.model.vocabulary import Vocabulary
 
 HEADS = (2, 3, 5)
 HEAD_WIDTHS = (2, 3, 5, 7, 11)
 CONTEXTS = (5, 7, 11)
 VOCABULARIES = (7, 11, 13, 17)
 MLP_WIDTHS = (11, 13, 17, 19, 23)
-
-
-def random_tensors(config: ModelConfig, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Return float64 tensors from Python's generator, whose numbers are the same for ever.
-
-    In the order of ``config.tensor_shapes()`` and row by row, each scalar is the next
-    ``random.Random(seed).random() - 0.5``; the weight of a layer norm is 1 plus that.
-    """
-    draw = random.Random(seed).random
-    tensors = {}
-    for name, shape in config.tensor_shapes().items():
-        values = np.array([draw() - 0.5 for _ in range(int(np.prod(shape)))]).reshape(shape)
-        is_scale = name.split(".")[-2].startswith("ln_") and name.endswith("weight")
-        tensors[name] = values + 1.0 if is_scale else values
-    return tensors
-
-
-def random_checkpoint(config: ModelConfig, seed: int, dtype: str = "float64") -> Checkpoint:
-    """Return a checkpoint of :func:`random_tensors` over the tokens t0, t1 ..."""
-    tensors = {name: array.astype(dtype) for name, array in random_tensors(config, seed).items()}
-    return Checkpoint.build(config, Vocabulary.numbered(config.vocab_size), tensors)
 
 
 @st.composite
