@@ -29,11 +29,35 @@ def check_integer(name: str, value: Any, least: int) -> None:
         InputError: another type (a bool too), or a smaller number.
     """
     if type(value) is not int or value < least:
-        raise InputError(f"{name}: expected an integer >= {least}, found {value!r}")
+        raise InputError(f"{name}: expected an integer >= {least}, found {shown(value)}")
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+def shown(value: Any) -> str:
+    """Return ``repr(value)`` for an error line, cut after 60 characters."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of over 4300 digits, a bottomless list
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _finite(name: str, value: Any, expected: str, most: float = math.inf) -> float:
+    """Return a number above 0 and at most ``most`` as a float, so that equal specs read alike."""
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan
+    except OverflowError:  # an integer beyond the largest float
+        number = math.inf
+    if not (math.isfinite(number) and 0 < number <= most):
+        raise InputError(f"{name}: expected {expected}, found {shown(value)}")
+    return number
+
+
+def _check_words(name: str, values: Any) -> None:
+    if not isinstance(values, tuple) or not all(isinstance(value, str) for value in values):
+        raise InputError(f"{name}: expected a list of strings, found {shown(values)}")
+    for value in values:
+        if value.split() != [value]:
+            raise InputError(f"{name}: expected no empty word or white space, found {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -44,7 +68,7 @@ class Policy:
         kind: ``greedy`` (highest logit, ties by lowest id) or ``sample``.
         temperature: divides the logits when sampling; finite and above 0.
         top_k: keeps exactly the k highest; None keeps all.
-        top_p: keeps the fewest most probable tokens that reach p; in (0, 1]; None keeps all.
+        top_p: keeps the fewest most probable tokens that reach p; in (0, 1]; None and 1 keep all.
 
     Raises:
         InputError: a number outside its domain.
@@ -58,18 +82,15 @@ class Policy:
     def __post_init__(self) -> None:
         if self.kind not in POLICY_KINDS:
             raise InputError(
-                f"policy: expected one of {', '.join(POLICY_KINDS)}, found {self.kind!r}"
+                f"policy: expected one of {', '.join(POLICY_KINDS)}, found {shown(self.kind)}"
             )
-        if not _is_number(self.temperature) or self.temperature <= 0:
-            raise InputError(
-                f"temperature: expected a finite number above 0, found {self.temperature!r}"
-            )
+        temperature = _finite("temperature", self.temperature, "a finite number above 0")
+        object.__setattr__(self, "temperature", temperature)
         if self.top_k is not None:
             check_integer("top_k", self.top_k, 1)
-        if self.top_p is not None and not (_is_number(self.top_p) and 0 < self.top_p <= 1):
-            raise InputError(
-                f"top_p: expected a number above 0 and at most 1, found {self.top_p!r}"
-            )
+        if self.top_p is not None:
+            top_p = _finite("top_p", self.top_p, "a number above 0 and at most 1", most=1)
+            object.__setattr__(self, "top_p", top_p)
 
     @property
     def samples(self) -> bool:
@@ -83,7 +104,9 @@ class Policy:
             InputError: ``top_k`` exceeds ``size``.
         """
         if self.top_k is not None and self.top_k > size:
-            raise InputError(f"top_k: expected 1 to {size} (the vocabulary), found {self.top_k}")
+            raise InputError(
+                f"top_k: expected 1 to {size} (the vocabulary), found {shown(self.top_k)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -92,7 +115,7 @@ class RunSpec:
 
     Attributes:
         checkpoint: ``frozen`` or a checkpoint digest.
-        prompt: token strings.
+        prompt: token strings, without white space.
         policy: how tokens are selected.
         seed: seeds the request's PCG64 generator; an integer >= 0.
         max_new_tokens: most tokens to return; None leaves it to ``<eos>`` and the context.
@@ -121,17 +144,26 @@ class RunSpec:
     guards_off: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in _LISTS:
+            _check_words(name, getattr(self, name))
+        for name, expected in _TYPES.items():
+            if type(getattr(self, name)) is not expected:
+                raise InputError(
+                    f"{name}: expected a {_TYPE_NAMES[expected]}, "
+                    f"found {shown(getattr(self, name))}"
+                )
         if not self.prompt:
             raise InputError("prompt: expected at least one token, found none")
         check_integer("seed", self.seed, 0)
         if self.max_new_tokens is not None:
             check_integer("max_new_tokens", self.max_new_tokens, 1)
         if self.dtype not in DTYPES:
-            raise InputError(f"dtype: expected one of {', '.join(DTYPES)}, found {self.dtype!r}")
-        if self.tolerance is not None and not (_is_number(self.tolerance) and self.tolerance > 0):
             raise InputError(
-                f"tolerance: expected a finite number above 0, found {self.tolerance!r}"
+                f"dtype: expected one of {', '.join(DTYPES)}, found {shown(self.dtype)}"
             )
+        if self.tolerance is not None:
+            tolerance = _finite("tolerance", self.tolerance, "a finite number above 0")
+            object.__setattr__(self, "tolerance", tolerance)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain JSON values, the policy's fields in an object of their own."""
@@ -148,13 +180,9 @@ class RunSpec:
         known = _checked_fields("run", values, cls)
         if "policy" in known:
             known["policy"] = Policy(**_checked_fields("policy", known["policy"], Policy))
-        for name in _LISTS & set(known):
-            known[name] = _strings(name, known[name])
-        for name, expected in _TYPES.items():
-            if name in known and type(known[name]) is not expected:
-                raise InputError(
-                    f"{name}: expected a JSON {_JSON_NAMES[expected]}, found {known[name]!r}"
-                )
+        for name in _LISTS:
+            if isinstance(known.get(name), list):
+                known[name] = tuple(known[name])
         return cls(**known)
 
     def to_query(self) -> dict[str, str]:
@@ -177,20 +205,22 @@ class RunSpec:
         for name, text in query.items():
             if name not in _QUERY:
                 raise InputError(
-                    f"URL: expected the parameters {', '.join(_QUERY)}, found {name!r}"
+                    f"URL: expected the parameters {', '.join(_QUERY)}, found {shown(name)}"
                 )
             try:
                 values[name] = _QUERY[name][1](text)
             except ValueError:
-                raise InputError(f"{name}: expected {_QUERY[name][2]}, found {text!r}") from None
+                raise InputError(
+                    f"{name}: expected {_QUERY[name][2]}, found {shown(text)}"
+                ) from None
         names = {field.name: _POLICY_PARAMETERS[field.name] for field in fields(Policy)}
         policy = Policy(**{name: values.pop(parameter) for name, parameter in names.items()})
         return cls(policy=policy, **values)
 
 
-_LISTS = frozenset({"prompt", "stop_tokens", "faults", "guards_off"})
-_TYPES: dict[str, type] = {"checkpoint": str, "cache": bool, "dtype": str}
-_JSON_NAMES: dict[type, str] = {str: "string", bool: "boolean"}
+_LISTS = ("prompt", "stop_tokens", "faults", "guards_off")
+_TYPES: dict[str, type] = {"checkpoint": str, "policy": Policy, "cache": bool}
+_TYPE_NAMES: dict[type, str] = {str: "string", Policy: "policy", bool: "boolean"}
 _POLICY_PARAMETERS = {
     "kind": "policy",
     "temperature": "temperature",
@@ -201,18 +231,12 @@ _POLICY_PARAMETERS = {
 
 def _checked_fields(what: str, values: Any, cls: type) -> dict[str, Any]:
     if not isinstance(values, Mapping):
-        raise InputError(f"{what}: expected a JSON object, found {values!r:.60}")
+        raise InputError(f"{what}: expected a JSON object, found {shown(values)}")
     known = [field.name for field in fields(cls)]
     for name in values:
         if name not in known:
-            raise InputError(f"{what}: expected the fields {', '.join(known)}, found {name!r}")
+            raise InputError(f"{what}: expected the fields {', '.join(known)}, found {shown(name)}")
     return dict(values)
-
-
-def _strings(name: str, values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple) or not all(isinstance(v, str) for v in values):
-        raise InputError(f"{name}: expected a list of strings, found {values!r:.60}")
-    return tuple(values)
 
 
 def _flat(spec: RunSpec) -> dict[str, Any]:
