@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 
 
 class Distribution(NamedTuple):
-    """What a policy makes of R logits rows, stage by stage; every array is (R, V) float64."""
+    """What a policy makes of R logits rows, stage by stage: (R, V) arrays, all read-only."""
 
     scaled: Floats  # (logits - maximum) / temperature
     softmax: Floats  # probabilities after the temperature
     top_k: Floats  # after top-k, renormalised
     probabilities: Floats  # after top-p, renormalised
     kept: NDArray[np.bool_]  # tokens that can be selected
-    cdf: Floats  # running sum of the probabilities; the last kept token's is 1
+    cdf: Floats  # running sum of the probabilities, 1 from the last probability above 0 on
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,8 @@ class Selection:
         token_id: the selected token.
         uniform: the number drawn, or None under greedy.
         interval: [low, high) of the cumulative distribution that the number fell in, or None.
+            The intervals of the kept tokens tile [0, 1) in id order; that of a token whose
+            probability underflowed to 0 is empty.
         state_before: the generator before the draw.
         state_after: the generator after it; the same as before under greedy.
     """
@@ -67,9 +69,15 @@ class Selection:
             and (self.uniform, self.interval) == (other.uniform, other.interval)
             and self.state_before == other.state_before
             and self.state_after == other.state_after
-            and np.array_equal(self.logits, other.logits)
-            and np.array_equal(self.probabilities, other.probabilities)
+            and _same_bits(self.logits, other.logits)
+            and _same_bits(self.probabilities, other.probabilities)
         )
+
+
+def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return (one.dtype, one.shape) == (other.dtype, other.shape) and (
+        one.tobytes() == other.tobytes()
+    )
 
 
 def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
@@ -85,13 +93,13 @@ def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
     Raises:
         InputError: logits that are not finite or not (R, V); a ``top_k`` above V.
     """
-    if logits.ndim != 2:
+    if logits.ndim != 2 or logits.shape[1] == 0:
         raise InputError(f"logits: expected axes (R, V), found shape {logits.shape}")
     if not np.isfinite(logits).all():
         raise InputError("logits: expected finite values, found NaN or infinity")
     size = logits.shape[1]
     policy.check_vocabulary(size)
-    row = logits.astype(np.float64)
+    row = logits.astype(np.float64, order="C")  # sums along V must not depend on the layout
     temperature = policy.temperature if policy.samples else 1.0
     with np.errstate(over="ignore"):  # a tiny temperature sends the rest to -inf, rightly
         scaled = (row - row.max(axis=1, keepdims=True)) / temperature
@@ -105,12 +113,13 @@ def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
     probabilities = top_k
     if policy.samples and policy.top_p is not None and policy.top_p < 1:
         ranked = np.take_along_axis(top_k, order, axis=1)
-        before = np.cumsum(ranked, axis=1) - ranked
-        before[:, 0] = 0.0
-        reach = (before < policy.top_p) & (np.arange(size) < count)
-        kept = _first_in_order(order, np.logical_and.accumulate(reach, axis=1))
+        short = _sums_before(ranked) < policy.top_p  # those before a token do not reach p yet
+        kept = _first_in_order(order, short & (np.arange(size) < count))
         probabilities = _normalised(np.where(kept, top_k, 0.0))
-    return Distribution(scaled, softmax, top_k, probabilities, kept, _cdf(probabilities, kept))
+    found = Distribution(scaled, softmax, top_k, probabilities, kept, _cdf(probabilities))
+    for array in found:
+        array.setflags(write=False)
+    return found
 
 
 def _normalised(weights: Floats) -> Floats:
@@ -125,10 +134,25 @@ def _first_in_order(order: NDArray[np.intp], by_rank: NDArray[np.bool_]) -> NDAr
     return kept
 
 
-def _cdf(probabilities: Floats, kept: NDArray[np.bool_]) -> Floats:
+def _sums_before(values: Floats) -> Floats:
+    """Return, for each value of a row, the sum of those before it, rounded once.
+
+    Eight tokens of probability 0.1 reach 0.8, but added up plainly they miss it by the rounding
+    of each addition; Knuth's two-sum gives those errors, which are added back.
+    """
+    total = np.cumsum(values, axis=1)
+    before = np.zeros_like(total)
+    before[:, 1:] = total[:, :-1]
+    added = total - before
+    errors = (before - (total - added)) + (values - added)
+    before[:, 1:] += np.cumsum(errors, axis=1)[:, :-1]
+    return before
+
+
+def _cdf(probabilities: Floats) -> Floats:
     cdf = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
-    size = kept.shape[1]
-    last = size - 1 - kept[:, ::-1].argmax(axis=1)  # (R,): highest kept id
+    size = probabilities.shape[1]
+    last = size - 1 - (probabilities[:, ::-1] > 0).argmax(axis=1)  # (R,): highest possible id
     cdf[np.arange(size) >= last[:, np.newaxis]] = 1.0  # rounding must not leave a gap at the end
     return cdf
 
@@ -150,13 +174,14 @@ def choose_rows(
     if len(draws) != len(logits):
         raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
     if policy.samples:
-        uniforms = np.array([_uniform(draw) for draw in draws])
+        uniforms = np.array([_uniform(draw) for draw in draws])  # (R,)
         tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
     else:
+        if any(isinstance(draw, Draw) for draw in draws):
+            raise InputError("draws: expected none under greedy, found a uniform number")
         tokens = found.kept.argmax(axis=1)
     original = logits.copy()
-    for array in (original, found.probabilities):
-        array.setflags(write=False)
+    original.setflags(write=False)
     return [
         _selection(policy, original[row], found, row, int(tokens[row]), draw)
         for row, draw in enumerate(draws)
@@ -166,6 +191,8 @@ def choose_rows(
 def _uniform(draw: Draw | GeneratorState) -> float:
     if not isinstance(draw, Draw):
         raise InputError("draws: expected one uniform number for each row, found none")
+    if not 0 <= draw.uniform < 1:
+        raise InputError(f"draws: expected a number from 0 to below 1, found {draw.uniform!r}")
     return draw.uniform
 
 
