@@ -49,7 +49,7 @@ class TrainingSettings:
     """
 
     seed: int = 355
-    steps: int = 1000
+    steps: int = 700
     learning_rate: float = 1e-2
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
