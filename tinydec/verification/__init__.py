@@ -1,1 +1,1 @@
-"""Proof: the cached path against the full forward, and both against independent oracles."""
+"""Verification: both paths held against each other, and faults that must be rejected."""

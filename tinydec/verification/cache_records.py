@@ -1,0 +1,115 @@
+"""Every layer's cache after every step, against the shape, length and values it should have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinydec.model.activations import Activations, BlockActivations
+from tinydec.verification.cached_run import CachedStep, StoredLayer
+from tinydec.verification.compare import absolute_difference
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CacheRecord:
+    """One layer's cache after one step, held against what it should be."""
+
+    step: int
+    phase: str
+    token_ids: tuple[int, ...]  # the inputs that the step consumed
+    positions: tuple[int, ...]
+    layer: int
+    owner: str
+    k_shape: tuple[int, ...]
+    v_shape: tuple[int, ...]
+    expected_shape: tuple[int, ...]
+    length_before: int
+    length_after: int
+    payload_scalars: int
+    payload_bytes: int
+    k_max_error: float  # every stored key against the full-prefix projections
+    v_max_error: float
+    tolerance: float
+
+    @property
+    def shapes_valid(self) -> bool:
+        """Whether K and V have the expected shape and grew by one slot per consumed token."""
+        grown = self.length_after - self.length_before == len(self.token_ids)
+        return grown and self.k_shape == self.v_shape == self.expected_shape
+
+    @property
+    def passed(self) -> bool:
+        """Whether shape, length and every stored value are right."""
+        return self.shapes_valid and max(self.k_max_error, self.v_max_error) <= self.tolerance
+
+
+def cache_records(
+    full: Activations, steps: Sequence[CachedStep], tolerance: float
+) -> tuple[tuple[CacheRecord, ...], ...]:
+    """Return, for each of B rows, one record per step and layer.
+
+    Args:
+        full: the full forward of the same B prefixes.
+        steps: the cached path's steps.
+        tolerance: largest accepted difference of a stored value.
+    """
+    by_layer = [
+        (index, step, stored, _layer_errors(full.blocks[layer], stored, step.length_after))
+        for index, step in enumerate(steps)
+        for layer, stored in enumerate(step.stored)
+    ]
+    return tuple(
+        tuple(_record(full, *entry, row, tolerance) for entry in by_layer)
+        for row in range(full.batch)
+    )
+
+
+def _layer_errors(whole: BlockActivations, stored: StoredLayer, length: int) -> list[list[float]]:
+    """Return the largest error of K and of V for each of the B rows."""
+    pairs = ((whole.k[:, :, :length], stored.keys), (whole.v[:, :, :length], stored.values))
+    return [_stored_errors(full, held) for full, held in pairs]
+
+
+def _stored_errors(full: Array, held: Array) -> list[float]:
+    if full.shape != held.shape:
+        return [np.inf] * len(full)
+    largest: list[float] = absolute_difference(full, held).max(axis=(1, 2, 3)).tolist()
+    return largest
+
+
+def _record(
+    full: Activations,
+    index: int,
+    step: CachedStep,
+    stored: StoredLayer,
+    errors: list[list[float]],
+    row: int,
+    tolerance: float,
+) -> CacheRecord:
+    batch, heads, _, d_h = full.blocks[0].k.shape
+    k_shape, v_shape = stored.keys.shape, stored.values.shape
+    return CacheRecord(
+        step=index,
+        phase=step.phase,
+        token_ids=tuple(column[row] for column in step.consumed),
+        positions=step.activations.positions,
+        layer=stored.layer,
+        owner=step.owner.request_id,
+        k_shape=k_shape,
+        v_shape=v_shape,
+        expected_shape=(batch, heads, step.length_after, d_h),
+        length_before=step.length_before,
+        length_after=step.length_after,
+        payload_scalars=(stored.keys.size + stored.values.size) // batch,
+        payload_bytes=stored.nbytes // batch,
+        k_max_error=errors[0][row],
+        v_max_error=errors[1][row],
+        tolerance=tolerance,
+    )
