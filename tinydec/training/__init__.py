@@ -2,9 +2,10 @@
 
 from tinydec.training.gradients import loss_and_gradients
 from tinydec.training.loop import TrainingResult, TrainingStep, train, train_to_file
-from tinydec.training.settings import FROZEN_CONFIG, FROZEN_VOCABULARY, TrainingSettings
+from tinydec.training.settings import DEFAULT, FROZEN_CONFIG, FROZEN_VOCABULARY, TrainingSettings
 
 __all__ = [
+    "DEFAULT",
     "FROZEN_CONFIG",
     "FROZEN_VOCABULARY",
     "TrainingResult",

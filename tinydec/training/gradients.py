@@ -39,7 +39,7 @@ def loss_and_gradients(
     Returns:
         The loss in nats per token, and one gradient per tensor, of its shape.
     """
-    b, p = inputs.shape
+    p = inputs.shape[1]
     x = tensors["wte.weight"][inputs] + tensors["wpe.weight"][:p]  # (B, P) -> (B, P, d)
     backward_blocks = []
     for layer in range(config.n_layer):

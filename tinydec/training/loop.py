@@ -16,7 +16,7 @@ from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
 from tinydec.model.storage import save_checkpoint
 from tinydec.training.gradients import Array, Ids, Tensors, loss_and_gradients
-from tinydec.training.settings import FROZEN_CONFIG, FROZEN_VOCABULARY, TrainingSettings
+from tinydec.training.settings import DEFAULT, FROZEN_CONFIG, FROZEN_VOCABULARY, TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,20 @@ class TrainingResult:
 
 
 def train(
-    settings: TrainingSettings | None = None,
+    settings: TrainingSettings = DEFAULT,
     on_step: Callable[[TrainingStep], None] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> TrainingResult:
     """Train the frozen decoder in float64 on the whole corpus at each step.
 
     Args:
-        settings: None means the defaults, which made the shipped checkpoint.
+        settings: by default those that made the shipped checkpoint.
         on_step: called after each update; its arrays are read-only.
         environment: JSON values about the machine (versions, kernels), for the provenance.
 
     Raises:
         InputError: the settings make the loss infinite or NaN.
     """
-    settings = settings or TrainingSettings()
     inputs, targets = training_batch()
     vector = flatten(FROZEN_CONFIG, initial_tensors(FROZEN_CONFIG, settings))
     first, second = np.zeros_like(vector), np.zeros_like(vector)

@@ -39,8 +39,8 @@ class TrainingSettings:
         betas: decay rates of the first and second moment estimates.
         epsilon: Adam's term beside the root of the second moment.
         weight_decay: each step multiplies every parameter by
-            ``1 - learning_rate * weight_decay``. It keeps the layer norms' inputs from
-            growing tiny beside their mean, which would amplify float32 rounding.
+            ``1 - learning_rate * weight_decay``. Without it the logits grow, and layer norm
+            over four values amplifies float32 rounding to the order of the tolerance.
         initial_scale: standard deviation of the initial matrices (embeddings and weights);
             norm weights start at 1, biases at 0.
 
@@ -72,11 +72,9 @@ class TrainingSettings:
             raise InputError(
                 f"training weight_decay: expected a finite number >= 0, found {self.weight_decay!r}"
             )
-        betas = self.betas
-        is_pair = isinstance(betas, tuple) and len(betas) == 2
-        if not is_pair or not all(_is_finite(beta) and 0 <= beta < 1 for beta in betas):
+        if not _is_pair_of_rates(self.betas):
             raise InputError(
-                f"training betas: expected a pair of numbers in [0, 1), found {betas!r}"
+                f"training betas: expected a pair of numbers in [0, 1), found {self.betas!r}"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,4 +83,16 @@ class TrainingSettings:
 
 
 def _is_finite(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value)
+
+
+def _is_pair_of_rates(value: object) -> bool:
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    return all(_is_finite(rate) and 0 <= rate < 1 for rate in value)
+
+
+#: The settings that made the shipped checkpoint; another seed is ``replace(DEFAULT, seed=N)``.
+#: Seed, decay and steps were picked among some 1,500 runs: both published traces, every head far
+#: from uniform attention, a small float32 error on every prompt, and both deliberate failures loud.
+DEFAULT = TrainingSettings()
