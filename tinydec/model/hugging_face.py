@@ -131,7 +131,7 @@ def _vocabulary(path: Path, size: int, config: Mapping[str, Any]) -> Vocabulary:
     ids = _read_object(path)
     whole = all(type(token_id) is int for token_id in ids.values())
     if not whole or len(ids) != size or set(ids.values()) != set(range(size)):
-        raise InputError(f"{path.name}: expected the ids 0 to {size - 1} once each")
+        raise InputError(f"{path.name}: expected the ids 0 to {size - 1} once each, found others")
     tokens = tuple(sorted(ids, key=ids.__getitem__))
     special = {name: config.get(f"{name}_token_id") for name in ("bos", "eos")}
     names = {

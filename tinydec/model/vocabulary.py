@@ -112,7 +112,9 @@ class Vocabulary:
             InputError: the values are not an object with ``tokens``, ``bos`` and ``eos``.
         """
         if not isinstance(values, dict) or not isinstance(values.get("tokens"), list):
-            raise InputError("vocabulary: expected a JSON object with a list 'tokens'")
+            raise InputError(
+                f"vocabulary: expected a JSON object with a list 'tokens', found {values!r:.60}"
+            )
         return cls(tuple(values["tokens"]), values.get("bos"), values.get("eos"))
 
     @classmethod
