@@ -21,15 +21,20 @@ DTYPES = ("float16", "float32", "float64")
 #: The id of the shipped checkpoint; any other id is a digest.
 FROZEN = "frozen"
 
+#: Python writes and reads integers of up to 4300 digits; these bits are 3914.
+_MOST_BITS = 13_000
+
 
 def check_integer(name: str, value: Any, least: int) -> None:
     """Refuse anything but an integer of at least ``least``.
 
     Raises:
-        InputError: another type (a bool too), or a smaller number.
+        InputError: another type (a bool too), a smaller number, or one too long to be written.
     """
     if type(value) is not int or value < least:
         raise InputError(f"{name}: expected an integer >= {least}, found {shown(value)}")
+    if value.bit_length() > _MOST_BITS:
+        raise InputError(f"{name}: expected at most 3900 digits, found {shown(value)}")
 
 
 def shown(value: Any) -> str:

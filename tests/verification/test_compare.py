@@ -1,6 +1,7 @@
 """Distances: known values by hand, and properties that any distance must have."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tinydec.verification.compare import absolute_difference, ulp_distance
 
-WIDTHS = {16: np.float16, 32: np.float32, 64: np.float64}
+WIDTHS: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 def test_difference_of_numbers_is_absolute_and_in_float64():
