@@ -51,8 +51,8 @@ def test_zeros_of_both_signs_are_the_same_number(dtype):
 
 def test_ulp_distance_of_one_and_two_is_the_number_of_fractions():
     # float32 has 23 fraction bits: 2**23 numbers from 1 to 2; float16 has 10
-    assert ulp_distance(np.float32([1]), np.float32([2])).tolist() == [2**23]
-    assert ulp_distance(np.float16([1]), np.float16([2])).tolist() == [2**10]
+    assert ulp_distance(np.array([1], np.float32), np.array([2], np.float32)).tolist() == [2**23]
+    assert ulp_distance(np.array([1], np.float16), np.array([2], np.float16)).tolist() == [2**10]
 
 
 def test_nan_is_farther_than_any_two_numbers():
