@@ -22,7 +22,7 @@ from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
 from tinydec.model.full import full_forward
 from tinydec.model.guards import GUARDS
-from tinydec.model.inputs import checked_ids
+from tinydec.model.inputs import checked_ids, integer_id
 from tinydec.model.prefill import prefill
 from tinydec.model.seams import CORRECT, Seams
 from tinydec.runspec import Policy, check_integer
@@ -53,8 +53,8 @@ class Request:
         """Check the inputs; compute nothing yet.
 
         Raises:
-            InputError: an empty or too long prompt, an unknown id, a policy, seed or
-                ``max_new_tokens`` outside its domain.
+            InputError: an empty or too long prompt, an unknown id, there or among the stop
+                tokens, a policy, seed or ``max_new_tokens`` outside its domain.
         """
         ids = checked_ids(checkpoint, prompt_ids)
         if len(ids) != 1:
@@ -68,7 +68,7 @@ class Request:
         self.policy = policy
         self.seed = seed
         self.max_new_tokens = max_new_tokens
-        self.stop_token_ids = tuple(sorted(set(stop_token_ids)))
+        self.stop_token_ids = tuple(sorted({integer_id(stop) for stop in stop_token_ids}))
         if self.stop_token_ids:
             checked_ids(checkpoint, [[token_id] for token_id in self.stop_token_ids])
         self.stream = UniformStream(seed)
