@@ -64,7 +64,7 @@ def test_digest_changes_with_the_dtype() -> None:
 
 
 def test_digest_ignores_provenance_order_and_memory_layout() -> None:
-    tensors = {n: np.asfortranarray(a) for n, a in reversed(CHECKPOINT.tensors.items())}
+    tensors = {n: np.asfortranarray(a) for n, a in reversed(list(CHECKPOINT.tensors.items()))}
     other = Checkpoint.build(CONFIG, CHECKPOINT.vocabulary, tensors, {"seed": 5})
     assert other.digest == CHECKPOINT.digest
     assert other == CHECKPOINT

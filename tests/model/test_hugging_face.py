@@ -82,7 +82,7 @@ def test_mask_buffers_and_a_second_copy_of_the_tied_head_are_dropped(tmp_path: P
 
     def add(tensors: dict) -> None:
         tensors["transformer.h.0.attn.bias"] = np.tril(np.ones((1, 1, 7, 7), np.uint8))
-        tensors["transformer.h.0.attn.masked_bias"] = np.float32([-1e4])
+        tensors["transformer.h.0.attn.masked_bias"] = np.array([-1e4], np.float32)
         tensors["lm_head.weight"] = tensors["transformer.wte.weight"].copy()
 
     change_tensors(file, add)

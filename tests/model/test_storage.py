@@ -77,7 +77,7 @@ def test_the_unchanged_helper_file_loads(path: Path) -> None:
 
 def test_bytes_are_the_same_each_time_and_in_any_order_of_tensors() -> None:
     again = Checkpoint.build(
-        CONFIG, CHECKPOINT.vocabulary, dict(reversed(CHECKPOINT.tensors.items()))
+        CONFIG, CHECKPOINT.vocabulary, dict(reversed(list(CHECKPOINT.tensors.items())))
     )
     assert checkpoint_bytes(again) == VALID == checkpoint_bytes(CHECKPOINT)
 

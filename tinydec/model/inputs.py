@@ -24,6 +24,8 @@ def checked_ids(checkpoint: Checkpoint, token_ids: Any) -> NDArray[np.int64]:
         raise InputError(
             "token ids: expected sequences of one length, found unequal lengths"
         ) from None
+    if isinstance(token_ids, list | tuple) and _has_boolean(token_ids):
+        raise InputError("token ids: expected integers, found bool")
     if ids.size and ids.dtype.kind not in "iu":
         raise InputError(f"token ids: expected integers, found {ids.dtype.name}")
     if ids.ndim not in (1, 2):
@@ -41,6 +43,15 @@ def checked_ids(checkpoint: Checkpoint, token_ids: Any) -> NDArray[np.int64]:
         wrong = ids[(ids < 0) | (ids >= config.vocab_size)][0]
         raise InputError(f"token id: expected 0 to {config.vocab_size - 1}, found {wrong}")
     return ids.astype(np.int64)
+
+
+def _has_boolean(token_ids: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a boolean hides among integers, which NumPy would turn into 0 or 1."""
+    return any(
+        isinstance(token_id, bool)
+        or (isinstance(token_id, list | tuple) and _has_boolean(token_id))
+        for token_id in token_ids
+    )
 
 
 def integer_id(token_id: Any) -> int:

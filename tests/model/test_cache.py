@@ -1,0 +1,65 @@
+"""The cache itself: shapes, bytes, ownership."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_checkpoint
+from tests.rows import REQUEST, run_cached
+from tinydec.errors import InputError
+from tinydec.model.cache import KVCache, LayerCache
+from tinydec.model.config import ModelConfig
+
+CHECKPOINT = random_checkpoint(ModelConfig(13, 11, 15, 3, 3, 23), 7)
+FROZEN_SIZES = random_checkpoint(ModelConfig(8, 4, 4, 2, 2, 8, attention_bias=False), 7, "float32")
+
+
+def test_one_k_and_one_v_per_layer_with_axes_b_h_t_dh() -> None:
+    cache = KVCache(CHECKPOINT, REQUEST, batch=2)
+    assert [layer.layer for layer in cache.layers] == [0, 1, 2]
+    assert {layer.keys.shape for layer in cache.layers} == {(2, 3, 11, 5)}
+    assert {layer.values.shape for layer in cache.layers} == {(2, 3, 11, 5)}
+    assert not np.shares_memory(cache.layers[0].keys, cache.layers[0].values)
+    assert (cache.batch, cache.capacity, cache.length) == (2, 11, 0)
+    assert cache.token_ids().shape == (2, 0)
+    assert cache.layers[0].valid()[0].shape == (2, 3, 0, 5)
+
+
+def test_owner_is_the_digest_and_the_request() -> None:
+    assert KVCache(CHECKPOINT, "r7").owner == (CHECKPOINT.digest, "r7")
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_valid_bytes_of_the_frozen_sizes_are_64_t(length: int) -> None:
+    # 2 layers x (K and V) x 2 heads x width 2 x 4 bytes = 64 for each consumed token.
+    cache, _ = run_cached(FROZEN_SIZES, [[0] * length], (0,) * length)
+    assert cache.valid_nbytes() == 64 * length
+    assert cache.allocated_nbytes() == 256
+
+
+def test_bytes_grow_with_batch_capacity_and_dtype() -> None:
+    assert KVCache(FROZEN_SIZES, REQUEST, batch=3).allocated_nbytes() == 3 * 256
+    assert KVCache(FROZEN_SIZES, REQUEST, capacity=7).allocated_nbytes() == 64 * 7
+    assert KVCache(FROZEN_SIZES.cast("float64"), REQUEST).allocated_nbytes() == 512
+    assert KVCache(FROZEN_SIZES.cast("float16"), REQUEST).allocated_nbytes() == 128
+
+
+def test_append_writes_behind_the_valid_rows() -> None:
+    cache = LayerCache(0, (1, 2, 5, 3), "float64")
+    first, second = np.full((1, 2, 2, 3), 1.0), np.full((1, 2, 1, 3), 2.0)
+    cache.append(first, -first)
+    cache.append(second, -second)
+    keys, values = cache.valid()
+    assert keys[0, 1, :, 0].tolist() == [1.0, 1.0, 2.0]
+    assert np.array_equal(values, -keys)
+    assert cache.keys[0, 0, :, 0].tolist() == [1.0, 1.0, 2.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["batch", "capacity"])
+@pytest.mark.parametrize("value", [0, -1, 2.0, True, "2"])
+def test_sizes_that_are_no_positive_integers_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(
+        InputError, match=f"cache {name}: expected an integer >= 1, found {value!r}"
+    ):
+        KVCache(CHECKPOINT, REQUEST, **{name: value})
