@@ -8,8 +8,9 @@ import pytest
 from tests.random_models import random_checkpoint
 from tests.rows import REQUEST, run_cached
 from tinydec.errors import InputError
-from tinydec.model.cache import KVCache, LayerCache
+from tinydec.model.cache import KVCache, LayerCache, SlotTag
 from tinydec.model.config import ModelConfig
+from tinydec.model.guards import StaleCacheError
 
 CHECKPOINT = random_checkpoint(ModelConfig(13, 11, 15, 3, 3, 23), 7)
 FROZEN_SIZES = random_checkpoint(ModelConfig(8, 4, 4, 2, 2, 8, attention_bias=False), 7, "float32")
@@ -48,8 +49,10 @@ def test_bytes_grow_with_batch_capacity_and_dtype() -> None:
 def test_append_writes_behind_the_valid_rows() -> None:
     cache = LayerCache(0, (1, 2, 5, 3), "float64")
     first, second = np.full((1, 2, 2, 3), 1.0), np.full((1, 2, 1, 3), 2.0)
-    cache.append(first, -first)
-    cache.append(second, -second)
+    tags = [SlotTag(REQUEST, order) for order in range(3)]
+    cache.append(first, -first, tags[:2])
+    cache.append(second, -second, tags[2:])
+    assert cache.tags == tags
     keys, values = cache.valid()
     assert keys[0, 1, :, 0].tolist() == [1.0, 1.0, 2.0]
     assert np.array_equal(values, -keys)
@@ -63,3 +66,64 @@ def test_sizes_that_are_no_positive_integers_are_refused(name: str, value: Any) 
         InputError, match=f"cache {name}: expected an integer >= 1, found {value!r}"
     ):
         KVCache(CHECKPOINT, REQUEST, **{name: value})
+
+
+def filled(length: int) -> KVCache:
+    cache, _ = run_cached(FROZEN_SIZES, [[0] * length], (0,) * length)
+    return cache
+
+
+def test_truncate_forgets_the_inputs_from_a_length_on_and_clears_them() -> None:
+    cache, whole = filled(3), filled(3).export()
+    cache.truncate(1)
+    assert cache.length == 1
+    for layer, keys, values in zip(cache.layers, whole.keys, whole.values, strict=True):
+        assert layer.length == len(layer.tags) == 1
+        assert np.array_equal(layer.keys[:, :, :1], keys[:, :, :1])
+        assert np.array_equal(layer.values[:, :, :1], values[:, :, :1])
+        assert not layer.keys[:, :, 1:].any()
+        assert not layer.values[:, :, 1:].any()
+
+
+@pytest.mark.parametrize("length", [-1, 4, 1.0, True])
+def test_truncate_refuses_a_length_that_the_cache_has_not(length: Any) -> None:
+    cache = filled(3)
+    with pytest.raises(InputError, match=f"truncate: expected 0 to 3, found {length!r}"):
+        cache.truncate(length)
+    assert cache.length == 3
+
+
+def test_reset_empties_every_layer_and_changes_the_owner() -> None:
+    cache = filled(3)
+    cache.reset(FROZEN_SIZES, "next")
+    assert cache.length == 0
+    assert cache.owner == (FROZEN_SIZES.digest, "next")
+    for layer in cache.layers:
+        assert (layer.length, layer.tags) == (0, [])
+        assert not layer.keys.any()
+        assert not layer.values.any()
+
+
+def test_reset_with_the_fault_leaves_the_layers_lengths() -> None:
+    cache = filled(3)
+    cache.reset(FROZEN_SIZES, "next", keep_length=True)
+    assert cache.length == 0
+    assert [layer.length for layer in cache.layers] == [3, 3]
+    assert cache.layers[0].tags == [None] * 3
+
+
+def test_reset_refuses_a_checkpoint_of_other_sizes() -> None:
+    with pytest.raises(StaleCacheError, match="layers"):
+        filled(2).reset(CHECKPOINT, "next")
+
+
+def test_export_is_a_copy_of_the_valid_part() -> None:
+    cache = filled(3)
+    found = cache.export()
+    assert found.token_ids == [[0, 0, 0]]
+    assert [keys.shape for keys in found.keys] == [(1, 2, 3, 2)] * 2
+    before = [array.copy() for array in found.keys + found.values]
+    cache.reset(FROZEN_SIZES, "next")
+    for array, copy in zip(found.keys + found.values, before, strict=True):
+        assert np.array_equal(array, copy)
+        assert not array.flags.writeable

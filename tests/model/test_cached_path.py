@@ -126,19 +126,23 @@ def test_results_cannot_write_to_the_cache() -> None:
 
 
 def break_prefill_mask(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prefill_module, "_visible", lambda count, total: np.ones((count, total), bool))
+    def visible(_read: Any, tags: Any, total: int, _seams: Any) -> Any:
+        return np.ones((len(tags), total), bool)
+
+    patch.setattr(prefill_module, "_visible", visible)
 
 
 def break_prefill_mask_by_one(patch: pytest.MonkeyPatch) -> None:
-    def visible(count: int, total: int) -> Any:
-        return np.arange(total)[None, :] <= np.arange(total - count, total)[:, None] + 1
+    def visible(_read: Any, tags: Any, total: int, _seams: Any) -> Any:
+        return np.arange(total)[None, :] <= np.arange(total - len(tags), total)[:, None] + 1
 
     patch.setattr(prefill_module, "_visible", visible)
 
 
 def break_mask_of_later_chunks(patch: pytest.MonkeyPatch) -> None:
-    def visible(count: int, total: int) -> Any:  # forgets the tokens before the chunk
-        return np.arange(total)[None, :] <= np.arange(count)[:, None]
+    def visible(_read: Any, tags: Any, total: int, _seams: Any) -> Any:
+        # forgets the tokens before the chunk
+        return np.arange(total)[None, :] <= np.arange(len(tags))[:, None]
 
     patch.setattr(prefill_module, "_visible", visible)
 
@@ -165,7 +169,10 @@ def with_append(change: Callable[..., None]) -> Callable[[pytest.MonkeyPatch], N
     right = LayerCache.append
 
     def break_append(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(LayerCache, "append", lambda self, k, v: change(right, self, k, v))
+        def append(self: LayerCache, k: Any, v: Any, tags: Any) -> None:
+            change(lambda cache, k, v: right(cache, k, v, tags), self, k, v)
+
+        patch.setattr(LayerCache, "append", append)
 
     return break_append
 

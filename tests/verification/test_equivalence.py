@@ -102,10 +102,11 @@ def test_any_architecture_agrees_in_float64(checkpoint):
 
 
 def _break_append(monkeypatch):
-    def forgetful(self, k, v):
+    def forgetful(self, k, v, tags):
         end = self.length + k.shape[2]
         self.keys[:, :, self.length : end] = k
         self.length = end  # the values are never written
+        self.tags += tags
 
     monkeypatch.setattr(LayerCache, "append", forgetful)
     return "h.0.values"
@@ -148,12 +149,13 @@ def test_a_reference_without_causal_mask_is_noticed(monkeypatch):
 def test_wrong_length_is_a_failure_even_when_the_logits_agree(monkeypatch):
     correct = LayerCache.append
 
-    def twice(self, k, v):
-        correct(self, k, v)
+    def twice(self, k, v, tags):
+        correct(self, k, v, tags)
         if self.layer == 1 and self.length < self.keys.shape[2]:
             self.keys[:, :, self.length] = self.keys[:, :, self.length - 1]
             self.values[:, :, self.length] = self.values[:, :, self.length - 1]
             self.length += 1
+            self.tags += tags[-1:]
 
     monkeypatch.setattr(LayerCache, "append", twice)
     report = verify_prefixes(FROZEN, every_split=False)
@@ -171,8 +173,8 @@ def test_a_stored_value_changed_after_its_append_is_found_in_its_layer(layer, mo
     reference = full.full_forward(checkpoint, case.token_ids)
     correct = LayerCache.append
 
-    def overwriting(self, k, v):
-        correct(self, k, v)
+    def overwriting(self, k, v, tags):
+        correct(self, k, v, tags)
         if self.layer == layer and self.length == 4:
             self.values[:, :, 1] += 0.5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from tinydec.model.guards import (
     ForeignRequestError,
     StaleCacheError,
 )
+from tinydec.model.seams import Seams
 
 Array = NDArray[Any]
 
@@ -25,31 +27,68 @@ class CacheOwner(NamedTuple):
     request_id: str
 
 
-class LayerCache:
-    """Keys and values of one layer, preallocated with axes (B, h, capacity, d_h)."""
+class CacheExport(NamedTuple):
+    """The valid part of a cache, copied out."""
 
-    __slots__ = ("_read_only", "keys", "layer", "length", "values")
+    owner: CacheOwner
+    token_ids: list[list[int]]  # B lists of t ids
+    keys: tuple[Array, ...]  # one (B, h, t, d_h) for each layer
+    values: tuple[Array, ...]
+
+
+class SlotTag(NamedTuple):
+    """Who wrote a slot, and which of its inputs the slot stands for."""
+
+    request_id: str
+    order: int  # inputs that the request had consumed before this one
+
+
+class LayerCache:
+    """Keys and values of one layer, preallocated with axes (B, h, capacity, d_h).
+
+    ``tags`` says for each slot who wrote it; only :meth:`append` writes tags, and a slot that
+    was counted but never written has none.
+    """
+
+    __slots__ = ("_read_only", "keys", "layer", "length", "tags", "values")
 
     def __init__(self, layer: int, shape: tuple[int, int, int, int], dtype: Any) -> None:
         self.layer = layer
         self.length = 0
+        self.tags: list[SlotTag | None] = []
         self.keys: Array = np.zeros(shape, dtype)  # (B, h, capacity, d_h)
         self.values: Array = np.zeros(shape, dtype)  # (B, h, capacity, d_h)
         # What a forward pass reads and hands out: nobody can write to the cache through it.
         self._read_only = _read_only(self.keys), _read_only(self.values)
 
-    def append(self, k: Array, v: Array) -> None:
-        """Write the P new rows ``k`` and ``v`` (B, h, P, d_h) behind the valid ones."""
+    def append(self, k: Array, v: Array, tags: Sequence[SlotTag]) -> None:
+        """Write the P new rows ``k`` and ``v`` (B, h, P, d_h) and their P tags behind the rest."""
         start = self.length
         end = self.length = start + k.shape[2]
         self.keys[:, :, start:end] = k
         self.values[:, :, start:end] = v
+        self.tags += tags
 
-    def valid(self) -> tuple[Array, Array]:
-        """Return read-only views of the valid K and V, each (B, h, length, d_h)."""
-        length = self.length
+    def skip(self, count: int) -> None:
+        """Move the counter on without writing: what a correct cache never does."""
+        self.length += count
+        self.tags += [None] * count
+
+    def valid(self, beyond: int = 0) -> tuple[Array, Array]:
+        """Return read-only views of the valid K and V, each (B, h, length, d_h).
+
+        A correct reader asks for no slot ``beyond`` the valid ones.
+        """
+        length = self.length + beyond
         keys, values = self._read_only
         return keys[:, :, :length], values[:, :, :length]
+
+    def truncate(self, length: int) -> None:
+        """Forget the slots from ``length`` on and clear them."""
+        self.keys[:, :, length:] = 0
+        self.values[:, :, length:] = 0
+        self.length = min(self.length, length)
+        del self.tags[length:]
 
 
 class KVCache:
@@ -98,6 +137,10 @@ class KVCache:
         """Number of consumed inputs, which is the next position."""
         return len(self.consumed)
 
+    def layer_tags(self) -> list[int]:
+        """Return the layer that each cache says it belongs to, in the order they stand."""
+        return [layer.layer for layer in self.layers]
+
     def token_ids(self) -> Array:
         """Return the consumed token ids, (B, length)."""
         ids = np.array(self.consumed, dtype=np.int64).reshape(self.length, self.batch)
@@ -110,6 +153,48 @@ class KVCache:
     def allocated_nbytes(self) -> int:
         """Bytes of the preallocated keys and values, read off the arrays."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers)
+
+    def truncate(self, length: int) -> None:
+        """Forget every consumed input from ``length`` on, in every layer.
+
+        Raises:
+            InputError: ``length`` is no integer from 0 to the present length.
+        """
+        if type(length) is not int or not 0 <= length <= self.length:
+            raise InputError(f"truncate: expected 0 to {self.length}, found {length!r}")
+        for layer in self.layers:
+            layer.truncate(length)
+        del self.consumed[length:]
+
+    def reset(self, checkpoint: Checkpoint, request_id: str, keep_length: bool = False) -> None:
+        """Clear the cache and hand it to another request, so that its memory is used again.
+
+        Args:
+            checkpoint: of the sizes that the cache was made for; its digest becomes the owner's.
+            request_id: the request that will fill it.
+            keep_length: the fault of clearing the arrays and leaving the layers' lengths.
+
+        Raises:
+            StaleCacheError: the checkpoint has other sizes.
+        """
+        self._check_stale(checkpoint, frozenset())
+        for layer in self.layers:
+            length = layer.length
+            layer.truncate(0)
+            if keep_length:
+                layer.skip(length)
+        self.consumed.clear()
+        self.owner = CacheOwner(checkpoint.digest, request_id)
+
+    def export(self) -> CacheExport:
+        """Return a copy of the valid keys and values that nothing later can change."""
+        parts = [layer.valid() for layer in self.layers]
+        return CacheExport(
+            self.owner,
+            self.token_ids().tolist(),
+            tuple(_read_only(keys.copy()) for keys, _ in parts),
+            tuple(_read_only(values.copy()) for _, values in parts),
+        )
 
     def check(
         self, checkpoint: Checkpoint, request_id: str, count: int, guards: frozenset[str]
@@ -138,6 +223,31 @@ class KVCache:
         own = (len(self.layers), heads, d_h)
         if own != (found := (config.n_layer, config.n_head, config.d_h)):
             raise StaleCacheError(sizes.format(*own), sizes.format(*found))
+
+
+def append_rows(
+    cache: LayerCache, k: Array, v: Array, tags: Sequence[SlotTag], seams: Seams
+) -> None:
+    """Append P new rows once each, or as the seams say.
+
+    Args:
+        cache: the layer's own.
+        k: (B, h, P, d_h) new keys.
+        v: (B, h, P, d_h) new values.
+        tags: one for each of the P rows.
+        seams: interventions; appending twice puts the copies side by side.
+    """
+    if seams.stored is not None:
+        k, v = seams.stored(k, v)
+    if seams.appends is None:
+        cache.append(k, v, tags)
+        return
+    for row, tag in enumerate(tags):
+        times = seams.appends(tag.order)
+        if not times:
+            cache.skip(1)
+        for _ in range(times):
+            cache.append(k[:, :, row : row + 1], v[:, :, row : row + 1], [tag])
 
 
 def _read_only(array: Array) -> Array:

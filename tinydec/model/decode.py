@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.model.activations import Activations, BlockActivations
-from tinydec.model.cache import KVCache, LayerCache
+from tinydec.model.cache import KVCache, LayerCache, SlotTag, append_rows
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
 from tinydec.model.guards import GUARDS
@@ -52,15 +52,17 @@ def decode_step(
     ids = _checked_step(checkpoint, cache, token_ids)
     cache.check(checkpoint, request_id, 1, guards)
     weights, config = checkpoint.weights, checkpoint.config
-    sources = layer_sources(seams, config.n_layer, guards)
-    position = position_row(seams, len(cache.consumed), config.n_positions, guards)
+    sources = layer_sources(seams, cache.layer_tags(), guards)
+    index = len(cache.consumed)
+    position = position_row(seams, index, config.n_positions, guards)
+    tags = [SlotTag(request_id, index)]
     token = weights.wte.take(ids, 0)  # (B,) -> (B, d)
     row = weights.wpe[position : position + 1]  # (1, d)
     rows = embedding = token + row
     cache.consumed.append(tuple(ids))
     blocks = []
     for block, own, source in zip(weights.blocks, cache.layers, sources, strict=True):
-        activations = _block(rows, block, own, cache.layers[source], config)
+        activations = _block(rows, block, own, cache.layers[source], tags, config, seams)
         rows = activations.residual
         blocks.append(activations)
     ln_f = layer_norm(rows, weights.ln_f)
@@ -85,7 +87,13 @@ def _checked_step(checkpoint: Checkpoint, cache: KVCache, token_ids: Sequence[in
 
 
 def _block(
-    rows: Array, block: BlockWeights, own: LayerCache, read: LayerCache, config: ModelConfig
+    rows: Array,
+    block: BlockWeights,
+    own: LayerCache,
+    read: LayerCache,
+    tags: list[SlotTag],
+    config: ModelConfig,
+    seams: Seams,
 ) -> BlockActivations:
     heads, d_h = config.n_head, config.d_h
     ln_1 = layer_norm(rows, block.ln_1)
@@ -94,9 +102,13 @@ def _block(
         qkv = qkv + block.c_attn_bias
     split = qkv.reshape(-1, 3, heads, 1, d_h)  # (B, 3d) -> (B, 3, h, 1, d_h)
     q, k, v = split[:, 0], split[:, 1], split[:, 2]  # 3 x (B, h, 1, d_h)
-    own.append(k, v)
-    keys, values = read.valid()  # (B, h, t + 1, d_h): the single query sees every valid slot
+    append_rows(own, k, v, tags, seams)
+    # (B, h, t + 1, d_h): the single query sees every valid slot
+    keys, values = read.valid(seams.read_beyond)
     scores = np.matmul(q, keys.swapaxes(2, 3)) / math.sqrt(d_h)  # (B, h, 1, t + 1)
+    if seams.visible is not None:
+        visible = seams.visible(np.ones((1, keys.shape[2]), bool))
+        scores = np.where(visible, scores, -np.inf)
     exponentials = np.exp(scores - np.maximum.reduce(scores, axis=3, keepdims=True))
     attention = exponentials / np.add.reduce(exponentials, axis=3, keepdims=True)
     mix = np.matmul(attention, values)  # (B, h, 1, d_h)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.model.activations import Activations, BlockActivations
-from tinydec.model.cache import KVCache, LayerCache
+from tinydec.model.cache import KVCache, LayerCache, SlotTag, append_rows
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.guards import GUARDS
 from tinydec.model.inputs import checked_ids
@@ -54,18 +54,20 @@ def prefill(
     cache.check(checkpoint, request_id, count, guards)
     weights = checkpoint.weights
     config = checkpoint.config
-    sources = layer_sources(seams, config.n_layer, guards)
+    sources = layer_sources(seams, cache.layer_tags(), guards)
+    start = cache.length
     positions = tuple(
         position_row(seams, consumed, config.n_positions, guards)
-        for consumed in range(cache.length, cache.length + count)
+        for consumed in range(start, start + count)
     )
+    tags = [SlotTag(request_id, index) for index in range(start, start + count)]
     token = weights.wte[ids.reshape(-1)]  # (B, P) -> (B*P, d)
     position = weights.wpe[list(positions)]  # (P, d)
     rows = embedding = token + np.tile(position, (batch, 1))  # (B*P, d)
     cache.consumed.extend(tuple(int(i) for i in column) for column in ids.T)
     blocks = []
     for block, own, source in zip(weights.blocks, cache.layers, sources, strict=True):
-        activations = _block(rows, block, own, cache.layers[source], checkpoint)
+        activations = _block(rows, block, own, cache.layers[source], tags, checkpoint, seams)
         rows = activations.residual
         blocks.append(activations)
     ln_f = layer_norm(rows, weights.ln_f)
@@ -74,7 +76,13 @@ def prefill(
 
 
 def _block(
-    rows: Array, block: BlockWeights, own: LayerCache, read: LayerCache, checkpoint: Checkpoint
+    rows: Array,
+    block: BlockWeights,
+    own: LayerCache,
+    read: LayerCache,
+    tags: list[SlotTag],
+    checkpoint: Checkpoint,
+    seams: Seams,
 ) -> BlockActivations:
     config = checkpoint.config
     batch, heads, d_h = own.keys.shape[0], config.n_head, config.d_h
@@ -83,10 +91,10 @@ def _block(
     qkv = linear(ln_1, block.c_attn_weight, block.c_attn_bias)  # (B*P, d) -> (B*P, 3d)
     # (B*P, 3d) -> (B, P, 3, h, d_h), then each of the three as (B, h, P, d_h)
     q, k, v = np.moveaxis(qkv.reshape(batch, count, 3, heads, d_h), (2, 3), (0, 2))
-    own.append(k, v)
-    keys, values = read.valid()  # (B, h, t + P, d_h)
+    append_rows(own, k, v, tags, seams)
+    keys, values = read.valid(seams.read_beyond)  # (B, h, t + P, d_h)
     scores = np.matmul(q, np.swapaxes(keys, 2, 3)) * (1 / math.sqrt(d_h))  # (B, h, P, t + P)
-    scores = np.where(_visible(count, keys.shape[2]), scores, -np.inf)
+    scores = np.where(_visible(read, tags, keys.shape[2], seams), scores, -np.inf)
     peak = np.maximum.reduce(scores, axis=3, keepdims=True)
     attention = np.exp(scores - peak)
     attention /= np.add.reduce(attention, axis=3, keepdims=True)
@@ -116,7 +124,11 @@ def _block(
     )
 
 
-def _visible(count: int, total: int) -> Array:
-    """Return (P, t + P): query i, at slot t + i, sees the keys up to its own slot."""
-    queries = np.arange(total - count, total)
-    return np.arange(total)[np.newaxis, :] <= queries[:, np.newaxis]
+def _visible(read: LayerCache, tags: list[SlotTag], total: int, seams: Seams) -> Array:
+    """Return the causal mask (P, t + P): a query sees the slots of inputs up to its own."""
+    queries = np.array([tag.order for tag in tags])
+    # A slot that nobody wrote, or that was read past the end, hides behind no query.
+    slots = np.array([0 if tag is None else tag.order for tag in read.tags], dtype=int)
+    slots = np.pad(slots, (0, total - len(slots)))
+    visible: Array = slots[np.newaxis, :] <= queries[:, np.newaxis]
+    return visible if seams.visible is None else seams.visible(visible)

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from tinydec.model.guards import PositionError, WrongLayerError
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -19,10 +24,23 @@ class Seams:
         position: maps the number of consumed inputs to the position row that is read
             (correct: the same number).
         read_layer: maps a layer to the layer whose cache its attention reads (correct: its own).
+        stored: maps the new ``k`` and ``v`` (B, h, P, d_h) to what append writes (correct: the
+            same two).
+        appends: maps the number of consumed inputs to how often each new row is appended
+            (correct: once; 0 moves the counter without writing).
+        read_beyond: slots that attention reads past the valid length (correct: none).
+        visible: maps the causal mask (P, t), True where a query sees a key, to the mask that
+            is used (correct: the same).
+        reset_keeps_length: whether a reset clears the arrays and leaves the length.
     """
 
     position: Callable[[int], int] | None = None
     read_layer: Callable[[int], int] | None = None
+    stored: Callable[[Array, Array], tuple[Array, Array]] | None = None
+    appends: Callable[[int], int] | None = None
+    read_beyond: int = 0
+    visible: Callable[[Array], Array] | None = None
+    reset_keeps_length: bool = False
 
 
 #: No intervention.
@@ -44,19 +62,23 @@ def position_row(seams: Seams, consumed: int, rows: int, guards: frozenset[str])
     return position
 
 
-def layer_sources(seams: Seams, layers: int, guards: frozenset[str]) -> Sequence[int]:
-    """Return, for each layer, the layer whose cache its attention reads.
+def layer_sources(seams: Seams, tags: Sequence[int], guards: frozenset[str]) -> Sequence[int]:
+    """Return, for each layer, the index of the cache that its attention reads.
+
+    Args:
+        seams: interventions.
+        tags: the layer that each cache says it belongs to, in the order they stand.
+        guards: which refusals are on.
 
     Raises:
-        WrongLayerError: another layer while the guard ``layer`` is on, or one that does not
-            exist or has not appended this position yet.
+        WrongLayerError: the cache of another layer while the guard ``layer`` is on, or one that
+            does not exist or has not appended this position yet.
     """
-    if seams.read_layer is None:
-        return range(layers)
-    sources = [seams.read_layer(layer) for layer in range(layers)]
+    layers = range(len(tags))
+    sources = layers if seams.read_layer is None else [seams.read_layer(layer) for layer in layers]
     for layer, source in enumerate(sources):
-        if source != layer and "layer" in guards:
-            raise WrongLayerError(layer, source)
         if not 0 <= source <= layer:
             raise WrongLayerError(f"one from 0 to {layer}", source)
+        if tags[source] != layer and "layer" in guards:
+            raise WrongLayerError(layer, tags[source])
     return sources
