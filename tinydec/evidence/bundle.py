@@ -1,0 +1,160 @@
+"""A bundle: all tables, the checkpoint and a manifest, as bytes, as a zip and as a directory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tinydec.errors import InputError
+from tinydec.evidence.audit import AuditReport
+from tinydec.evidence.csv_format import write_csv
+from tinydec.evidence.environment import code_version, environment
+from tinydec.evidence.registry import TABLES
+from tinydec.model.storage import checkpoint_bytes
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+CHECKPOINT = "checkpoint.safetensors"
+
+#: The earliest date that a zip file can hold.
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def bundle_files(report: AuditReport, created: str | None = None) -> dict[str, bytes]:
+    """Return every file of the bundle by name; the same report gives the same bytes.
+
+    Args:
+        report: what was computed.
+        created: a date and time to write into the manifest; without it there is none, and two
+            runs on one machine give identical bytes.
+    """
+    built = {name: table.build(report) for name, table in TABLES.items()}
+    files = {name: write_csv(found, TABLES[name].schema) for name, found in built.items()}
+    files[CHECKPOINT] = checkpoint_bytes(report.checkpoint)
+    rows = {name: len(found) for name, found in built.items()}
+    manifest = _manifest(report, files, rows, created)
+    return {MANIFEST: manifest_bytes(manifest), **files}
+
+
+def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    """Return a manifest as UTF-8 JSON with LF line ends."""
+    return (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def bundle_zip_bytes(files: Mapping[str, bytes], folder: str = "tinydec-evidence") -> bytes:
+    """Return a zip of the files in one folder; equal files give equal bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(f"{folder}/{name}", _ZIP_DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, whatever the system at hand
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, files[name])
+    return stream.getvalue()
+
+
+def check_output(directory: Path) -> Path:
+    """Return where a bundle would be written, or refuse the path before anything is computed.
+
+    A new directory is made; an empty one is replaced. Its parent must exist.
+
+    Raises:
+        InputError: a file, a directory that is not empty or is the current one, no parent
+            folder, or one that cannot be written.
+    """
+    try:
+        target = directory.resolve()
+        if target.is_dir():
+            _check_empty(directory, target)
+        elif target.exists():
+            raise _refused(directory, "a file")
+        if not target.parent.is_dir():
+            raise _refused(directory, f"no folder {target.parent}")
+        probe = Path(tempfile.mkdtemp(dir=target.parent, prefix=_prefix(target)))
+        probe.rmdir()
+    except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL; RuntimeError: a loop
+        raise _failed(directory, error) from None
+    return target
+
+
+def write_bundle(files: Mapping[str, bytes], directory: Path) -> None:
+    """Write a bundle, whole or not at all: into a folder beside it that is then renamed.
+
+    Raises:
+        InputError: as :func:`check_output`, or the disk is full.
+    """
+    target = check_output(directory)
+    temporary: Path | None = None
+    try:
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=_prefix(target)))
+        temporary.chmod(0o755)
+        for name, data in files.items():
+            (temporary / name).write_bytes(data)
+        if target.is_dir():
+            target.rmdir()  # refuses to remove what has been filled meanwhile
+        temporary.rename(target)
+    except OSError as error:
+        raise _failed(directory, error) from None
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of some bytes in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _manifest(
+    report: AuditReport, files: Mapping[str, bytes], rows: Mapping[str, int], created: str | None
+) -> dict[str, Any]:
+    entries = {
+        name: {"sha256": sha256(data), "bytes": len(data)}
+        | ({"rows": rows[name]} if name in rows else {})
+        for name, data in files.items()
+    }
+    return {
+        "format": FORMAT,
+        "run": report.spec.to_dict(),
+        "context_prompt": list(report.context_prompt),
+        "checkpoint_digest": report.checkpoint.digest,
+        "dtype": report.spec.dtype,
+        "tolerance": report.tolerance,
+        "passed": report.passed,
+        "code": code_version(),
+        "environment": environment(),
+        **({} if created is None else {"created": created}),
+        "files": entries,
+    }
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name[:100]}."
+
+
+def _check_empty(directory: Path, target: Path) -> None:
+    if any(target.iterdir()):
+        raise _refused(directory, "a directory that is not empty")
+    if target == Path.cwd():
+        raise _refused(directory, "the current directory")
+
+
+def _refused(directory: Path, found: str) -> InputError:
+    return InputError(f"output {directory}: expected a new or empty directory, found {found}")
+
+
+def _failed(directory: Path, error: Exception) -> InputError:
+    if isinstance(error, InputError):
+        return error
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return InputError(
+        f"output {directory}: expected a directory that can be written, found: {reason}"
+    )
