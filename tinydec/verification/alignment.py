@@ -1,21 +1,54 @@
-"""Lay the steps of a cached run side by side with the full forward, tensor by tensor."""
+"""Lay the steps of a cached run side by side with the full forward, tensor by tensor.
+
+Tensors of one kind are joined before they are compared: with arrays this small, time goes into
+the number of calls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.model.activations import CACHE_TENSORS, HEAD_TENSORS, Activations
+from tinydec.model.activations import (
+    CACHE_TENSORS,
+    HEAD_TENSORS,
+    SCORE_TENSORS,
+    Activations,
+    BlockActivations,
+)
 from tinydec.verification.compare import absolute_difference
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+Spans = list[tuple[int, int]]  # the positions from where to where each step consumed
 
 #: What a key that a step could not see yet is taken for: the value that the causal mask leaves.
 _HIDDEN = {"scores": -np.inf, "attention": 0.0}
+
+_FIELDS = BlockActivations._fields
+#: Fields of a layer by kind: rows, heads of P positions, scores, and what attention read.
+_KINDS = (
+    tuple(name for name in _FIELDS if name not in HEAD_TENSORS),
+    tuple(name for name in _FIELDS if name in HEAD_TENSORS - CACHE_TENSORS - SCORE_TENSORS),
+    tuple(_HIDDEN),
+    tuple(name for name in _FIELDS if name in CACHE_TENSORS),
+)
+_PLACES = tuple([_FIELDS.index(name) for name in kind] for kind in _KINDS)
+_GET = tuple(itemgetter(*places) for places in _PLACES)
+
+
+class _Tensors(NamedTuple):
+    """The tensors of one forward pass by kind, in the order of computation."""
+
+    rows: list[Array]  # each (B*P, n)
+    heads: list[Array]  # each (B, h, P, d_h)
+    scores: list[Array]  # each (B, h, P, t)
+    cache: list[Array]  # each (B, h, t, d_h)
 
 
 def position_errors(full: Activations, steps: Sequence[Activations]) -> Floats:
@@ -30,13 +63,17 @@ def position_errors(full: Activations, steps: Sequence[Activations]) -> Floats:
         (B, N, T) for the N tensors of ``tensor_names``, in the order of computation. A
         tensor of another shape than the full one's counts as infinitely far away.
     """
-    names, whole = zip(*full.named(), strict=True)
-    stepped = [[array for _, array in step.named()] for step in steps]
-    errors = np.full((full.batch, len(names), len(full.positions)), np.inf)
-    for kind, indices in _alike(names, whole).items():
-        errors[:, indices] = _group_errors(
-            kind, [whole[i] for i in indices], [[step[i] for i in indices] for step in stepped]
-        )
+    whole, parts = _by_kind(full), [_by_kind(step) for step in steps]
+    spans = list(pairwise(accumulate((len(step.positions) for step in steps), initial=0)))
+    found = (
+        _row_errors(whole.rows, [part.rows for part in parts], full.batch),
+        _head_errors(whole.heads, [part.heads for part in parts], spans),
+        _score_errors(whole.scores, [part.scores for part in parts], spans),
+        _cache_errors(whole.cache, [part.cache for part in parts], spans),
+    )
+    errors = np.empty((full.batch, sum(map(len, whole)), len(full.positions)))
+    for places, kind in zip(_order(len(full.blocks)), found, strict=True):
+        errors[:, places] = kind
     return errors
 
 
@@ -60,68 +97,95 @@ def first_difference(
     return names[int(beyond[:, position].argmax())], position
 
 
-def _alike(names: Sequence[str], arrays: Sequence[Array]) -> dict[tuple[Any, ...], list[int]]:
-    """Group tensors of one kind and shape, so that each group is compared in one go."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for index, (name, array) in enumerate(zip(names, arrays, strict=True)):
-        field = name.rpartition(".")[2]
-        kind = field if field in _HIDDEN else field in CACHE_TENSORS
-        groups.setdefault((kind, field in HEAD_TENSORS, array.shape), []).append(index)
-    return groups
+def join_heads(arrays: Iterable[Array], shape: tuple[int, ...]) -> Array:
+    """Join n tensors of one shape along their heads: n x (B, h, P, w) -> (B, n*h, P, w).
+
+    A tensor of another shape counts as NaN throughout, which is infinitely far from anything.
+    """
+    return np.concatenate([_fitted(array, shape) for array in arrays], axis=1)
 
 
-def _group_errors(kind: tuple[Any, ...], full: list[Array], steps: list[list[Array]]) -> Floats:
-    """Return (B, n, T) errors of n tensors of one shape."""
-    field, heads, _ = kind
-    try:
-        whole = np.stack(full, axis=1)  # n x (B, ...) -> (B, n, ...)
-        stacked = [np.stack(step, axis=1) for step in steps]
-        if field is True:
-            return _cache_errors(whole, stacked)
-        if field in _HIDDEN:
-            stacked = [_widened(step, whole.shape[-1], _HIDDEN[field]) for step in stacked]
-        cached = np.concatenate(stacked, axis=3 if heads else 2)
-        if cached.shape != whole.shape:
-            raise ValueError("another shape")
-    except ValueError:
-        if len(full) > 1:  # find the tensors whose shapes are wrong one by one
-            singles = [
-                _group_errors(kind, [full[i]], [[step[i]] for step in steps])
-                for i in range(len(full))
-            ]
-            return np.concatenate(singles, axis=1)
-        return np.full((len(full[0]), 1, full[0].shape[2 if heads else 1]), np.inf)
-    difference = absolute_difference(whole, cached)
-    # (B, n, T, width) or (B, n, h, T, width) -> (B, n, T)
-    return np.asarray(np.maximum.reduce(difference, axis=(2, 4) if heads else 3))
+def _by_kind(found: Activations) -> _Tensors:
+    batch = found.batch
+    position = found.position_embedding  # (P, d) -> (B*P, d)
+    repeated = position if batch == 1 else np.concatenate((position,) * batch)
+    kinds = _Tensors([found.token_embedding, repeated, found.embedding], [], [], [])
+    for block in found.blocks:
+        for tensors, get in zip(kinds, _GET, strict=True):
+            tensors += get(block)
+    kinds.rows.extend((found.ln_f, found.logit_rows))
+    return kinds
 
 
-def _widened(array: Array, width: int, fill: float) -> Array:
-    """Fill the keys that a step could not see yet: (B, n, h, P, t) -> (B, n, h, P, T)."""
-    wide = np.full((*array.shape[:-1], width), fill, array.dtype)
-    wide[..., : array.shape[-1]] = array
-    return wide
+def _order(layers: int) -> list[list[int]]:
+    """Return, for each kind, the places of its tensors in ``tensor_names``."""
+    first, size = 3, len(_FIELDS)  # three embeddings come before the first layer
+    end = first + layers * size
+    order = [[s + i for s in range(first, end, size) for i in places] for places in _PLACES]
+    order[0] = [*range(first), *order[0], end, end + 1]
+    return order
 
 
-def _cache_errors(full: Array, steps: list[Array]) -> Floats:
-    """Compare what each step's attention read with the full K or V of that length.
+def _fitted(array: Array, shape: tuple[int, ...]) -> Array:
+    return array if array.shape == shape else np.full(shape, np.nan)
+
+
+def _row_errors(full: list[Array], steps: list[list[Array]], batch: int) -> Floats:
+    """Return (B, n, T) errors of n tensors that hold rows."""
+    widths = [array.shape[1] for array in full]
+    passes = []
+    for arrays in (full, *steps):
+        count = len(arrays[0])  # B*P
+        fitted = [_fitted(a, (count, w)) for a, w in zip(arrays, widths, strict=True)]
+        # n x (B*P, w) -> (B*P, W) -> (B, P, W)
+        passes.append(np.concatenate(fitted, axis=1).reshape(batch, count // batch, -1))
+    whole, *parts = passes
+    difference = absolute_difference(whole, np.concatenate(parts, axis=1))  # (B, T, W)
+    starts = list(accumulate(widths[:-1], initial=0))
+    largest: Floats = np.maximum.reduceat(difference, starts, axis=2)  # (B, T, n)
+    return largest.swapaxes(1, 2)
+
+
+def _head_errors(full: list[Array], steps: list[list[Array]], spans: Spans) -> Floats:
+    """Return (B, n, T) errors of n tensors with axes (B, h, T, d_h)."""
+    batch, heads, total, width = full[0].shape
+    whole = join_heads(full, full[0].shape)
+    parts = [
+        join_heads(step, (batch, heads, end - start, width))
+        for step, (start, end) in zip(steps, spans, strict=True)
+    ]
+    difference = absolute_difference(whole, np.concatenate(parts, axis=2))
+    by_tensor = difference.reshape(batch, len(full), heads, total, width)
+    return np.asarray(np.maximum.reduce(by_tensor, axis=(2, 4)))
+
+
+def _score_errors(full: list[Array], steps: list[list[Array]], spans: Spans) -> Floats:
+    """Return (B, n, T) errors of n tensors with axes (B, h, T, T), hidden keys included."""
+    batch, heads, total, _ = full[0].shape
+    cached = np.empty((batch, len(full) // len(_HIDDEN), len(_HIDDEN), heads, total, total))
+    for kind, value in enumerate(_HIDDEN.values()):
+        cached[:, :, kind] = value
+    by_head = cached.reshape(batch, -1, total, total)  # (B, n*h, T, T)
+    for step, (start, end) in zip(steps, spans, strict=True):
+        by_head[:, :, start:end, :end] = join_heads(step, (batch, heads, end - start, end))
+    difference = absolute_difference(join_heads(full, full[0].shape), by_head)
+    by_tensor = difference.reshape(batch, len(full), heads, total, total)
+    return np.asarray(np.maximum.reduce(by_tensor, axis=(2, 4)))
+
+
+def _cache_errors(full: list[Array], steps: list[list[Array]], spans: Spans) -> Floats:
+    """Return (B, n, T) errors of n tensors that attention read, t growing up to T.
 
     A prefill of P positions reads one (B, h, t, d_h) for all of them; each of its positions
     gets the error of the slots up to its own.
-
-    Args:
-        full: (B, n, h, T, d_h).
-        steps: each (B, n, h, t, d_h), t growing up to T.
     """
-    batch, count, _, total, _ = full.shape
-    errors = np.full((batch, count, total), np.inf)
-    start = 0
-    for step in steps:
-        end = step.shape[3]
-        reference = full[:, :, :, :end]
-        if step.shape != reference.shape:
-            raise ValueError("another shape")
-        slots = np.maximum.reduce(absolute_difference(reference, step), axis=(2, 4))
+    batch, heads, total, width = full[0].shape
+    whole = join_heads(full, full[0].shape)  # (B, n*h, T, d_h)
+    errors = np.empty((batch, len(full), total))
+    for step, (start, end) in zip(steps, spans, strict=True):
+        held = join_heads(step, (batch, heads, end, width))
+        difference = absolute_difference(whole[:, :, :end], held)
+        by_tensor = difference.reshape(batch, len(full), heads, end, width)
+        slots = np.maximum.reduce(by_tensor, axis=(2, 4))  # (B, n, t)
         errors[:, :, start:end] = np.maximum.accumulate(slots, axis=2)[:, :, start:]
-        start = end
     return errors

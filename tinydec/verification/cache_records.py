@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.model.activations import Activations, BlockActivations
+from tinydec.model.activations import Activations
+from tinydec.verification.alignment import join_heads
 from tinydec.verification.cached_run import CachedStep, StoredLayer
 from tinydec.verification.compare import absolute_difference
 
@@ -17,8 +17,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CacheRecord:
+class CacheRecord(NamedTuple):
     """One layer's cache after one step, held against what it should be."""
 
     step: int
@@ -60,40 +59,45 @@ def cache_records(
         steps: the cached path's steps.
         tolerance: largest accepted difference of a stored value.
     """
-    by_layer = [
-        (index, step, stored, _layer_errors(full.blocks[layer], stored, step.length_after))
-        for index, step in enumerate(steps)
-        for layer, stored in enumerate(step.stored)
-    ]
+    shape = full.blocks[0].k.shape  # (B, h, T, d_h)
+    whole = join_heads((part for b in full.blocks for part in (b.k, b.v)), shape)
+    by_layer = []
+    for index, step in enumerate(steps):
+        errors = _stored_errors(whole, step, shape)  # B rows of L x (key error, value error)
+        for layer, stored in enumerate(step.stored):
+            by_layer.append((index, step, stored, [row[layer] for row in errors]))
     return tuple(
-        tuple(_record(full, *entry, row, tolerance) for entry in by_layer)
+        tuple(_record(shape, *entry, row, tolerance) for entry in by_layer)
         for row in range(full.batch)
     )
 
 
-def _layer_errors(whole: BlockActivations, stored: StoredLayer, length: int) -> list[list[float]]:
-    """Return the largest error of K and of V for each of the B rows."""
-    pairs = ((whole.k[:, :, :length], stored.keys), (whole.v[:, :, :length], stored.values))
-    return [_stored_errors(full, held) for full, held in pairs]
-
-
-def _stored_errors(full: Array, held: Array) -> list[float]:
-    if full.shape != held.shape:
-        return [np.inf] * len(full)
-    largest: list[float] = absolute_difference(full, held).max(axis=(1, 2, 3)).tolist()
+def _stored_errors(
+    whole: Array, step: CachedStep, shape: tuple[int, ...]
+) -> list[list[tuple[float, float]]]:
+    """Return the largest error of K and V in each layer for each of the B rows."""
+    batch, heads, _, d_h = shape
+    end = step.length_after
+    held = join_heads(
+        (part for layer in step.stored for part in (layer.keys, layer.values)),
+        (batch, heads, end, d_h),
+    )  # (B, 2*L*h, t, d_h)
+    difference = absolute_difference(whole[:, :, :end], held)
+    layers = difference.reshape(batch, len(step.stored), 2, -1)  # (B, L, 2, h*t*d_h)
+    largest: list[list[tuple[float, float]]] = np.maximum.reduce(layers, axis=3).tolist()
     return largest
 
 
 def _record(
-    full: Activations,
+    shape: tuple[int, ...],
     index: int,
     step: CachedStep,
     stored: StoredLayer,
-    errors: list[list[float]],
+    errors: list[tuple[float, float]],
     row: int,
     tolerance: float,
 ) -> CacheRecord:
-    batch, heads, _, d_h = full.blocks[0].k.shape
+    batch, heads, _, d_h = shape
     k_shape, v_shape = stored.keys.shape, stored.values.shape
     return CacheRecord(
         step=index,
@@ -109,7 +113,7 @@ def _record(
         length_after=step.length_after,
         payload_scalars=(stored.keys.size + stored.values.size) // batch,
         payload_bytes=stored.nbytes // batch,
-        k_max_error=errors[0][row],
-        v_max_error=errors[1][row],
+        k_max_error=errors[row][0],
+        v_max_error=errors[row][1],
         tolerance=tolerance,
     )
