@@ -1,0 +1,1 @@
+"""Figures: arrays to plotly figures, pure functions without Streamlit."""
