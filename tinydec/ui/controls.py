@@ -1,0 +1,185 @@
+"""The frame around every page: heading, shared controls bound to the URL, notes.
+
+Only ``app.py`` calls this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+import streamlit as st
+
+from tinydec.errors import InputError
+from tinydec.runspec import DTYPES, FROZEN, POLICY_KINDS
+from tinydec.ui import parameters
+from tinydec.ui.checkpoints import session_checkpoint, upload_control
+from tinydec.ui.compute import settle_memory
+from tinydec.ui.copy_link import copy_link
+from tinydec.ui.current import current_run
+from tinydec.ui.pages import CATALOGUE, Catalogue, PageInfo, mark_routed
+from tinydec.ui.parameters import Limits
+from tinydec.ui.style import APP_CSS
+
+if TYPE_CHECKING:
+    from streamlit.navigation.page import Page
+
+_URL_NOTES = "_url_notes"
+_BIND: Literal["query-params"] = "query-params"
+_TYPED = ("prompt", "stop_tokens")
+
+
+def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
+    """Draw heading, shared controls and notes, then run the page."""
+    mark_routed()
+    info = catalogue.find(page.url_path)
+    identity, checkpoint = session_checkpoint()
+    limits = Limits.of(checkpoint)
+    _read_url(limits, info, catalogue.parameters(), identity)
+    st.html(f"<style>{APP_CSS}</style>")
+    st.title(info.title, anchor=False)
+    with st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small"):
+        _draw(info, limits)
+    _show_notes(info)
+    try:
+        page.run()
+    except InputError as error:
+        st.error(str(error), icon=":material/error:")
+    settle_memory(info.path)
+
+
+def _read_url(
+    limits: Limits, info: PageInfo, page_parameters: tuple[str, ...], identity: str
+) -> None:
+    """Note what the URL brought that cannot run; at a visit's first run also clean the URL.
+
+    Widgets that are bound already refuse such values by themselves, without a word. Before
+    that, some would fail on them (an integer control on ``1e400``).
+    """
+    query = {name: st.query_params.get_all(name) for name in st.query_params}
+    reading = parameters.read_query(
+        query,
+        limits,
+        page_parameters=page_parameters,
+        checkpoints=(FROZEN, identity),
+    )
+    bound = "_drawn" in st.session_state
+    # What a visitor types stands in the URL too; the controls' own notes speak of that.
+    found = [note for note in reading.notes if not (bound and note.name in _TYPED)]
+    if found:
+        ran = [(note, reading.values.get(note.name)) for note in found]
+        st.session_state[_URL_NOTES] = (info.url_path, ran)
+    st.session_state["_drawn"] = True
+    if reading.notes and not bound:
+        st.query_params.from_dict(reading.clean)
+        st.rerun()
+
+
+def _show_notes(info: PageInfo) -> None:
+    """Show what was replaced: by the URL as long as it stands, and by the controls themselves."""
+    notes = {note.name: note for note in current_run().notes}
+    where, kept = st.session_state.get(_URL_NOTES, ("", []))
+    if where == info.url_path:
+        for note, ran in kept:
+            if note.name not in parameters.NAMES or st.session_state.get(note.name) == ran:
+                notes.setdefault(note.name, note)
+    else:
+        st.session_state.pop(_URL_NOTES, None)
+    if notes:
+        lines = "".join(f"<li>{escape(note.text)}</li>" for note in notes.values())
+        st.html(f'<div role="status"><ul class="td-notes">{lines}</ul></div>')
+
+
+# The controls -------------------------------------------------------------------------------------
+
+
+def _draw(info: PageInfo, limits: Limits) -> None:
+    st.selectbox(
+        "Prompt",
+        parameters.default_prompts(limits),
+        key="prompt",
+        bind=_BIND,
+        accept_new_options=True,
+        help=f"Choose a prefix or type one. Tokens: `{' '.join(limits.vocabulary.tokens[:32])}`",
+        width=210,
+    )
+    st.segmented_control(
+        "Policy",
+        POLICY_KINDS,
+        default=POLICY_KINDS[0],
+        key="policy",
+        bind=_BIND,
+        required=True,
+    )
+    if info.sampling:
+        _sampling(limits, width=150)
+    _integer("Step", "step", 0, limits.n_positions - 1, 0, width=140)
+    if not info.sampling:
+        with st.popover("Sampling", icon=":material/casino:"):
+            _sampling(limits, width="stretch")
+    with st.popover("Run", icon=":material/tune:"):
+        _run(limits)
+    with st.popover("Link", icon=":material/link:"):
+        copy_link(key="_link")
+
+
+def _sampling(limits: Limits, width: Any) -> None:
+    low, high = parameters.TEMPERATURE
+    st.slider("Temperature", low, high, 1.0, 0.05, key="temperature", bind=_BIND, width=width)
+    size = len(limits.vocabulary)
+    if size > 1:
+        st.slider("Top-k", 1, size, size, 1, key="top_k", bind=_BIND, width=width)
+    low, high = parameters.TOP_P
+    st.slider("Top-p", low, high, 1.0, 0.05, key="top_p", bind=_BIND, width=width)
+    _integer(
+        "Seed", "seed", 0, parameters.LARGEST_SEED, 41, width=width if width == "stretch" else 140
+    )
+
+
+def _run(limits: Limits) -> None:
+    _integer(
+        "Most new tokens",
+        "max_new_tokens",
+        1,
+        limits.n_positions,
+        None,
+        placeholder="no limit",
+    )
+    st.text_input(
+        "Stop tokens",
+        key="stop_tokens",
+        bind=_BIND,
+        placeholder="none",
+        help="Further tokens that end the run, separated by spaces.",
+    )
+    st.segmented_control(
+        "Number format", DTYPES, default="float32", key="dtype", bind=_BIND, required=True
+    )
+    low, high = parameters.TOLERANCE
+    st.number_input(
+        "Tolerance",
+        low,
+        high,
+        None,
+        1e-6,
+        format="%.3g",
+        key="tolerance",
+        bind=_BIND,
+        placeholder="declared for the number format",
+    )
+    st.toggle("Keep a KV cache", True, key="cache", bind=_BIND)
+    upload_control()
+
+
+def _integer(label: str, key: str, low: int, high: int, value: int | None, **options: Any) -> None:
+    """Draw an integer control.
+
+    Streamlit fails on a number too large for a float in the URL (Back to such an address); then
+    the control is left out of this one run, which clears the URL.
+    """
+    draw: Callable[..., Any] = st.number_input
+    try:
+        draw(label, low, high, value, 1, key=key, bind=_BIND, **options)
+    except OverflowError:
+        st.session_state.pop(key, None)

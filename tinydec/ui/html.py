@@ -1,0 +1,175 @@
+"""Small pieces of HTML as pure functions; every text is escaped here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+ROLES = ("prompt", "consumed", "returned", "plain")
+VERDICTS = ("good", "bad", "plain")
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One token: its text, its role, a note below it, and whether it is the current one.
+
+    Roles: ``prompt`` (given), ``consumed`` (returned by the policy, then read by the decoder),
+    ``returned`` (selected, never consumed), ``plain``.
+    """
+
+    text: str
+    role: str = "plain"
+    note: str = ""
+    current: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """One verdict card: what it is about, its figure, the verdict, and the page that proves it.
+
+    ``good`` colours it; None is a card without a verdict. ``href`` is a page's ``url_path``.
+    """
+
+    name: str
+    value: str
+    verdict: str = ""
+    good: bool | None = None
+    href: str = ""
+
+
+def chips_html(chips: Iterable[Chip], label: str) -> str:
+    """Return a row of token chips; ``label`` names the row for screen readers."""
+    items = []
+    for chip in chips:
+        role = chip.role if chip.role in ROLES else "plain"
+        current = ' aria-current="step"' if chip.current else ""
+        classes = f"td-chip {role}{' current' if chip.current else ''}"
+        note = f"<br>{escape(chip.note)}" if chip.note else ""
+        items.append(
+            f'<li><span class="{classes}"{current} title="{escape(chip.text)}">'
+            f"{escape(chip.text)}</span>{note}</li>"
+        )
+    return f'<ul class="td-chips" aria-label="{escape(label)}">{"".join(items)}</ul>'
+
+
+def cards_html(cards: Iterable[Card], label: str) -> str:
+    """Return one row of verdict cards."""
+    items = []
+    for card in cards:
+        tone = "plain" if card.good is None else "good" if card.good else "bad"
+        sign = {"good": "✓ ", "bad": "✗ ", "plain": ""}[tone]
+        name = escape(card.name)
+        if card.href:
+            name = f'<a href="{escape(card.href)}" target="_self">{name}</a>'
+        verdict = f'<div class="verdict">{sign}{escape(card.verdict)}</div>' if card.verdict else ""
+        items.append(
+            f'<li class="{tone}"><div class="name">{name}</div>'
+            f'<div class="value">{escape(card.value)}</div>{verdict}</li>'
+        )
+    return f'<ul class="td-cards" aria-label="{escape(label)}">{"".join(items)}</ul>'
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def digits(value: Any, significant: int = 4) -> str:
+    """Return a number with sensible digits: integers whole, floats to ``significant`` figures.
+
+    Small and large floats take the scientific form; anything else is ``str(value)``.
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}".replace(",", " ")
+    if isinstance(value, float | np.floating):
+        return _float(float(value), significant)
+    return "" if value is None else str(value)
+
+
+def _float(number: float, significant: int) -> str:
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if number == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(number)))
+    if -4 <= exponent < significant + 2:
+        text = f"{number:.{max(0, significant - 1 - exponent)}f}"
+    else:
+        text = f"{number:.{significant - 1}e}"
+    return text.replace("-", "−")
+
+
+def full(value: Any) -> str:
+    """Return a value with every digit it has, as a spreadsheet or Python would read it."""
+    if isinstance(value, float | np.floating):
+        return repr(value.item()) if isinstance(value, np.generic) else repr(value)
+    return str(value)
+
+
+# Tables ------------------------------------------------------------------------------------------
+
+
+def table_html(
+    frame: pd.DataFrame,
+    label: str,
+    *,
+    significant: int = 4,
+    headings: Mapping[str, str] | None = None,
+    verdicts: Sequence[str] = (),
+) -> str:
+    """Return a table: numbers to the right with sensible digits, every digit on hover.
+
+    Args:
+        frame: its columns in order, its index not shown.
+        label: the table's caption, for screen readers.
+        significant: figures of a float.
+        headings: other headings for some columns.
+        verdicts: boolean columns shown as ✓ and ✗.
+    """
+    names = headings or {}
+    columns = [str(column) for column in frame.columns]
+    numeric = {
+        c: pd.api.types.is_numeric_dtype(frame[c]) and not pd.api.types.is_bool_dtype(frame[c])
+        for c in columns
+    }
+    head = "".join(
+        f'<th scope="col"{_class("number" if numeric[c] else "")}>{escape(names.get(c, c))}</th>'
+        for c in columns
+    )
+    lists = [frame[c].tolist() for c in columns]
+    body = "".join(
+        "<tr>"
+        + "".join(
+            _cell(value, numeric[c], c in verdicts, significant)
+            for c, value in zip(columns, row, strict=True)
+        )
+        + "</tr>"
+        for row in zip(*lists, strict=True)
+    )
+    return (
+        f'<div class="td-table" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
+        f"<caption>{escape(label)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(value: Any, numeric: bool, verdict: bool, significant: int) -> str:
+    if verdict and isinstance(value, bool | np.bool_):
+        tone, sign = ("good", "✓ yes") if value else ("bad", "✗ no")
+        return f"<td{_class(tone)}>{sign}</td>"
+    shown = digits(value, significant)
+    exact = full(value)
+    title = f' title="{escape(exact)}"' if isinstance(value, float) and exact != shown else ""
+    return f"<td{_class('number' if numeric else '')}{title}>{escape(shown)}</td>"
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""

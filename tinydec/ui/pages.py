@@ -1,0 +1,145 @@
+"""The pages in their order, as data, and the guard that each page calls first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+if TYPE_CHECKING:
+    from streamlit.navigation.page import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+FAVICON = ROOT / "assets" / "favicon.svg"
+
+_ROUTED = "_routed"
+_GUARDED = "_guarded"
+
+
+@dataclass(frozen=True)
+class PageInfo:
+    """One page of the app.
+
+    Attributes:
+        title: in the navigation and as the page's heading.
+        icon: a material symbol of Streamlit's own font.
+        path: the script, from the top folder.
+        url_path: where it stands in the URL; empty for Home.
+        parameters: URL parameters that only this page binds (``key=`` of its own widgets).
+        sampling: whether the sampling controls lie open instead of in a popover.
+    """
+
+    title: str
+    icon: str
+    path: str
+    url_path: str
+    parameters: tuple[str, ...] = ()
+    sampling: bool = False
+
+
+#: In the order of the navigation. A page appears as soon as its script exists.
+PAGES: tuple[PageInfo, ...] = (
+    PageInfo("Home", "home", "pages/home.py", "home"),
+    PageInfo("1 Generation loop", "cycle", "pages/generation_loop.py", "generation-loop"),
+    PageInfo(
+        "2 Decoding policy",
+        "casino",
+        "pages/decoding_policy.py",
+        "decoding-policy",
+        sampling=True,
+    ),
+    PageInfo("3 Prefill and decode", "splitscreen", "pages/prefill_decode.py", "prefill-decode"),
+    PageInfo("4 KV cache", "grid_on", "pages/kv_cache.py", "kv-cache"),
+    PageInfo("5 One decode step", "account_tree", "pages/decode_step.py", "decode-step"),
+    PageInfo("6 Positions", "straighten", "pages/positions.py", "positions"),
+    PageInfo("7 Equivalence", "balance", "pages/equivalence.py", "equivalence"),
+    PageInfo("8 Memory and cost", "memory", "pages/memory.py", "memory"),
+    PageInfo("9 Batches and stopping", "view_stream", "pages/batches.py", "batches"),
+    PageInfo("10 Audit", "fact_check", "pages/audit.py", "audit"),
+    PageInfo("Fault lab", "bug_report", "pages/fault_lab.py", "fault-lab"),
+    PageInfo("Review and exercises", "school", "pages/review.py", "review"),
+    PageInfo("Evidence", "inventory_2", "pages/evidence.py", "evidence"),
+)
+
+#: RunSpec's URL parameters that only single pages bind.
+_SPEC_PARAMETERS = ("faults", "guards_off")
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Pages in the order of the navigation, and the folder that their paths start from."""
+
+    pages: tuple[PageInfo, ...]
+    root: Path
+
+    def existing(self) -> tuple[PageInfo, ...]:
+        """Return the pages whose script exists, in order."""
+        return tuple(info for info in self.pages if (self.root / info.path).is_file())
+
+    def parameters(self) -> tuple[str, ...]:
+        """Return every URL parameter that some page binds for itself."""
+        return (*_SPEC_PARAMETERS, *(name for info in self.pages for name in info.parameters))
+
+    def find(self, url_path: str) -> PageInfo:
+        """Return the page at ``url_path``; the empty path is the first page.
+
+        Raises:
+            KeyError: no page has that path.
+        """
+        if not url_path:
+            return self.existing()[0]
+        for info in self.pages:
+            if info.url_path == url_path:
+                return info
+        raise KeyError(url_path)
+
+
+CATALOGUE = Catalogue(PAGES, ROOT)
+
+
+def navigation(catalogue: Catalogue = CATALOGUE) -> Page:
+    """Draw the flat list of pages and return the one to run."""
+    pages = [
+        st.Page(
+            catalogue.root / info.path,
+            title=info.title,
+            icon=f":material/{info.icon}:",
+            url_path=info.url_path,
+            default=index == 0,
+        )
+        for index, info in enumerate(catalogue.existing())
+    ]
+    return st.navigation(pages, expanded=True)
+
+
+def mark_routed() -> None:
+    """Tell the page's guard that ``app.py`` runs it."""
+    st.session_state[_ROUTED] = True
+    st.session_state.pop(_GUARDED, None)
+
+
+def begin(catalogue: Catalogue = CATALOGUE) -> None:
+    """Guard: the first call of every page.
+
+    A cold server runs a deep-linked script of ``pages/`` without ``app.py``. Then this declares
+    the navigation, which makes the server find ``app.py``, and runs again.
+    """
+    if st.session_state.pop(_ROUTED, False):
+        return
+    if st.session_state.pop(_GUARDED, False):
+        st.error("This page is part of an app: start it with `streamlit run app.py`.")
+        st.stop()
+    st.session_state[_GUARDED] = True
+    # Without an icon of our own the browser would fetch the page's symbol from another host.
+    st.set_page_config(page_icon=str(FAVICON), layout="wide")
+    navigation(catalogue)
+    st.rerun()
+
+
+def page_link(url_path: str, label: str | None = None) -> None:
+    """Draw a link to another page of the app, if its script exists."""
+    info = CATALOGUE.find(url_path)
+    if info in CATALOGUE.existing():
+        st.page_link(ROOT / info.path, label=label or info.title)
