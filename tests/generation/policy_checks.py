@@ -103,7 +103,7 @@ def check_token(chooser: Chooser, row: NDArray, policy: Policy, uniform: float) 
     assert 0 <= low <= uniform < high <= 1
     pieces = intervals(list(found.kept), [float(p) for p in found.probabilities])
     assert abs(np.array(pieces[found.token_id]) - found.interval).max() < 1e-14
-    edges = np.array([edge for piece in pieces.values() for edge in piece if 0 < edge < 1])
+    edges = np.array([edge for piece in pieces.values() for edge in piece if edge > 0])
     if not (abs(edges - uniform) < 1e-14).any():
         low, high = pieces[found.token_id]
         assert low <= uniform < high

@@ -17,6 +17,7 @@ from tests.refusals import refusal
 from tinydec.generation.generate import generate, new_request, run_request
 from tinydec.generation.policy import replay
 from tinydec.generation.request import Request
+from tinydec.generation.seams import RequestSeams
 from tinydec.generation.trace import GenerationTrace
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.full import full_forward
@@ -60,11 +61,11 @@ def test_with_and_without_a_cache_the_run_is_the_same(
 @pytest.mark.parametrize(
     "seams",
     [
-        Seams(position=lambda consumed: max(0, consumed - 1)),
-        Seams(read_layer=lambda layer: 0),
+        RequestSeams(Seams(position=lambda consumed: max(0, consumed - 1))),
+        RequestSeams(Seams(read_layer=lambda layer: 0)),
     ],
 )
-def test_a_faulty_cache_gives_another_run(seams: Seams) -> None:
+def test_a_faulty_cache_gives_another_run(seams: RequestSeams) -> None:
     checkpoint = decoder()
     full = run(checkpoint, (1, 2), use_cache=False)
     check_same_run(run(checkpoint, (1, 2)), full)

@@ -7,7 +7,7 @@ token-id order. Ties go to the lowest token id throughout.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.errors import InputError
+from tinydec.generation.seams import CORRECT_POLICY, PolicySeams
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
 from tinydec.runspec import Policy
 
@@ -80,7 +81,9 @@ def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
     )
 
 
-def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
+def distribution(
+    logits: NDArray[Any], policy: Policy, seams: PolicySeams = CORRECT_POLICY
+) -> Distribution:
     """Return what ``policy`` makes of logits rows; draws nothing.
 
     Under greedy the kept set is the highest logit alone, with probability 1; the softmax
@@ -89,6 +92,7 @@ def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
     Args:
         logits: (R, V), finite.
         policy: the rule.
+        seams: interventions; none by default.
 
     Raises:
         InputError: logits that are not finite or not (R, V); a ``top_k`` above V.
@@ -102,24 +106,35 @@ def distribution(logits: NDArray[Any], policy: Policy) -> Distribution:
     row = logits.astype(np.float64, order="C")  # sums along V must not depend on the layout
     temperature = policy.temperature if policy.samples else 1.0
     with np.errstate(over="ignore"):  # a tiny temperature sends the rest to -inf, rightly
-        scaled = (row - row.max(axis=1, keepdims=True)) / temperature
+        centred = row - row.max(axis=1, keepdims=True)
+        scaled = centred * temperature if seams.multiplies_temperature else centred / temperature
     softmax = _normalised(np.exp(scaled))
     count = size if policy.top_k is None else policy.top_k
     if not policy.samples:
         count = 1
-    order = np.argsort(-row, axis=1, kind="stable")  # (R, V): ids, most probable first
+    order = _order(row, seams)
     kept = _first_in_order(order, np.arange(size) < count)
-    top_k = softmax if count == size else _normalised(np.where(kept, softmax, 0.0))
+    if seams.keeps_ties:
+        kept = row >= np.take_along_axis(row, order, axis=1)[:, count - 1 : count]
+    normalised = _normalised if seams.renormalises else np.asarray
+    top_k = softmax if count == size else normalised(np.where(kept, softmax, 0.0))
     probabilities = top_k
     if policy.samples and policy.top_p is not None and policy.top_p < 1:
         ranked = np.take_along_axis(top_k, order, axis=1)
         short = _sums_before(ranked) < policy.top_p  # those before a token do not reach p yet
         kept = _first_in_order(order, short & (np.arange(size) < count))
-        probabilities = _normalised(np.where(kept, top_k, 0.0))
+        probabilities = normalised(np.where(kept, top_k, 0.0))
     found = Distribution(scaled, softmax, top_k, probabilities, kept, _cdf(probabilities))
     for array in found:
         array.setflags(write=False)
     return found
+
+
+def _order(row: Floats, seams: PolicySeams) -> NDArray[np.intp]:
+    """Return token ids (R, V), highest logit first, ties by lowest id."""
+    if not seams.ties_take_last:
+        return np.argsort(-row, axis=1, kind="stable")
+    return row.shape[1] - 1 - np.argsort(-row[:, ::-1], axis=1, kind="stable")
 
 
 def _normalised(weights: Floats) -> Floats:
@@ -158,7 +173,10 @@ def _cdf(probabilities: Floats) -> Floats:
 
 
 def choose_rows(
-    logits: NDArray[Any], policy: Policy, draws: Sequence[Draw | GeneratorState]
+    logits: NDArray[Any],
+    policy: Policy,
+    draws: Sequence[Draw | GeneratorState],
+    seams: PolicySeams = CORRECT_POLICY,
 ) -> list[Selection]:
     """Select one token for each of R rows under one policy, from numbers already drawn.
 
@@ -166,11 +184,12 @@ def choose_rows(
         logits: (R, V), finite.
         policy: the rule for all rows.
         draws: for each row its draw, or under greedy the state of its untouched generator.
+        seams: interventions; none by default.
 
     Raises:
         InputError: see :func:`distribution`; or draws that do not match rows and policy.
     """
-    found = distribution(logits, policy)
+    found = distribution(logits, policy, seams)
     if len(draws) != len(logits):
         raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
     if policy.samples:
@@ -182,10 +201,40 @@ def choose_rows(
         tokens = found.kept.argmax(axis=1)
     original = logits.copy()
     original.setflags(write=False)
+    # An iterator over an array gives read-only rows of it: views, not copies.
+    rows = zip(original, found.probabilities, _kept_ids(found.kept), strict=True)
+    if not policy.samples:
+        return [
+            Selection(policy, *row, token_id, None, None, draw, draw)
+            for row, token_id, draw in zip(rows, tokens.tolist(), draws, strict=True)
+        ]
     return [
-        _selection(policy, original[row], found, row, int(tokens[row]), draw)
-        for row, draw in enumerate(draws)
+        Selection(policy, *row, token_id, draw[0], interval, draw[1], draw[2])
+        for row, token_id, interval, draw in zip(
+            rows, tokens.tolist(), _intervals(found.cdf, tokens), draws, strict=True
+        )
     ]
+
+
+def _kept_ids(kept: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
+    """Yield the ids that each row (of R, V) keeps, ascending."""
+    ids = kept.nonzero()[1].tolist()  # row by row
+    ends = np.add.reduce(kept, axis=1, dtype=np.intp).cumsum().tolist()
+    start = 0
+    for end in ends:
+        yield tuple(ids[start:end])
+        start = end
+
+
+def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterator[tuple[float, float]]:
+    """Yield each row's interval of the token that it selected.
+
+    The distribution is flat over tokens that are not kept, so the value at the id before is
+    the one at the kept token before.
+    """
+    rows = np.arange(len(tokens))
+    low = np.where(tokens > 0, cdf[rows, tokens - 1], 0.0)
+    return zip(low.tolist(), cdf[rows, tokens].tolist(), strict=True)
 
 
 def _uniform(draw: Draw | GeneratorState) -> float:
@@ -194,34 +243,6 @@ def _uniform(draw: Draw | GeneratorState) -> float:
     if not 0 <= draw.uniform < 1:
         raise InputError(f"draws: expected a number from 0 to below 1, found {draw.uniform!r}")
     return draw.uniform
-
-
-def _selection(
-    policy: Policy,
-    logits: NDArray[Any],
-    found: Distribution,
-    row: int,
-    token_id: int,
-    draw: Draw | GeneratorState,
-) -> Selection:
-    kept = tuple(int(i) for i in np.flatnonzero(found.kept[row]))
-    probabilities = found.probabilities[row]
-    if not isinstance(draw, Draw):
-        return Selection(policy, logits, probabilities, kept, token_id, None, None, draw, draw)
-    rank = kept.index(token_id)
-    low = float(found.cdf[row, kept[rank - 1]]) if rank else 0.0
-    interval = (low, float(found.cdf[row, token_id]))
-    return Selection(
-        policy,
-        logits,
-        probabilities,
-        kept,
-        token_id,
-        draw.uniform,
-        interval,
-        draw.state_before,
-        draw.state_after,
-    )
 
 
 def select(logits: NDArray[Any], policy: Policy, state: GeneratorState) -> Selection:
@@ -261,3 +282,25 @@ def select_rows(
 def replay(selection: Selection) -> Selection:
     """Recompute a selection from its record alone: logits, policy, generator state before."""
     return select(selection.logits, selection.policy, selection.state_before)
+
+
+def build_policy(
+    kind: str,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    size: int,
+    seams: PolicySeams = CORRECT_POLICY,
+) -> Policy:
+    """Return a policy for a vocabulary of ``size`` tokens, refusing numbers outside their domain.
+
+    Raises:
+        InputError: a number outside its domain, or a ``top_k`` above ``size``.
+    """
+    if seams.clamps_domain:
+        temperature = max(temperature, 1e-3)
+        top_k = None if top_k is None else min(max(top_k, 1), size)
+        top_p = None if top_p is None else min(max(top_p, 1e-3), 1.0)
+    policy = Policy(kind, temperature, top_k, top_p)
+    policy.check_vocabulary(size)
+    return policy

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from tinydec.errors import InputError
 from tinydec.generation.policy import choose_rows
+from tinydec.generation.seams import CORRECT_REQUEST, RequestSeams
 from tinydec.generation.stopping import stop_reason
-from tinydec.generation.stream import UniformStream
+from tinydec.generation.stream import Draw, UniformStream
 from tinydec.generation.trace import (
     DECODE,
     FULL,
@@ -24,7 +25,6 @@ from tinydec.model.full import full_forward
 from tinydec.model.guards import GUARDS
 from tinydec.model.inputs import checked_ids, integer_id
 from tinydec.model.prefill import prefill
-from tinydec.model.seams import CORRECT, Seams
 from tinydec.runspec import Policy, check_integer
 
 
@@ -32,7 +32,9 @@ class Request:
     """Owns everything that one run changes; two requests share nothing but the checkpoint.
 
     Call :meth:`step` until ``stop_reason`` is set; each call consumes the pending inputs (the
-    prompt first, then the token returned last) and selects one token.
+    prompt first, then the token returned last) and selects one token. ``step_checkpoint`` and
+    ``step_cache`` are what the last step computed with: the request's own, unless a seam says
+    otherwise.
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class Request:
         use_cache: bool = True,
         keep_activations: bool = False,
         request_id: str = "request-0",
-        seams: Seams = CORRECT,
+        seams: RequestSeams = CORRECT_REQUEST,
+        neighbour: KVCache | None = None,
         guards: frozenset[str] = GUARDS,
     ) -> None:
         """Check the inputs; compute nothing yet.
@@ -72,14 +75,17 @@ class Request:
         if self.stop_token_ids:
             checked_ids(checkpoint, [[token_id] for token_id in self.stop_token_ids])
         self.stream = UniformStream(seed)
-        self.cache = KVCache(checkpoint, request_id) if use_cache else None
+        self.cache = self._new_cache(seams) if use_cache else None
         self.consumed: tuple[int, ...] = ()
         self.pending: tuple[int, ...] = self.prompt_ids
         self.steps: tuple[StepRecord, ...] = ()
         self.stop_reason: str | None = None
+        self.step_checkpoint = checkpoint
+        self.step_cache = self.cache
         self._keep = keep_activations
         self._seams = seams
         self._guards = guards
+        self._neighbour = neighbour
 
     @property
     def position(self) -> int:
@@ -100,17 +106,10 @@ class Request:
         before = self.position
         phase, activations = self._compute()
         self.consumed += self.pending
-        draw = self.stream.draw() if self.policy.samples else self.stream.state
-        selection = choose_rows(activations.last_logits, self.policy, [draw])[0]
-        self.stop_reason = stop_reason(
-            selection.token_id,
-            eos_id=self.checkpoint.vocabulary.eos_id,
-            stop_token_ids=frozenset(self.stop_token_ids),
-            consumed=self.position,
-            n_positions=self.checkpoint.config.n_positions,
-            returned=len(self.steps) + 1,
-            max_new_tokens=self.max_new_tokens,
-        )
+        seams = self._seams.policy
+        draw = self._draw(seams.extra_draws) if self.policy.samples else self.stream.state
+        selection = choose_rows(activations.last_logits, self.policy, [draw], seams)[0]
+        self.stop_reason = self._stop(selection.token_id)
         record = StepRecord(
             index=len(self.steps),
             phase=phase,
@@ -146,10 +145,45 @@ class Request:
             steps=self.steps,
         )
 
+    def _new_cache(self, seams: RequestSeams) -> KVCache:
+        context = self.checkpoint.config.n_positions
+        capacity = seams.capacity_factor * (context + 1) or context
+        return KVCache(self.checkpoint, self.request_id, capacity=capacity)
+
+    def _draw(self, extra: int) -> Draw:
+        before = self.stream.state
+        for _ in range(extra):
+            self.stream.draw()
+        return self.stream.draw()._replace(state_before=before)
+
+    def _stop(self, token_id: int) -> str | None:
+        context = self.checkpoint.config.n_positions
+        reason = stop_reason(
+            token_id,
+            eos_id=self.checkpoint.vocabulary.eos_id,
+            stop_token_ids=frozenset(self.stop_token_ids),
+            consumed=self.position,
+            n_positions=context,
+            returned=len(self.steps) + 1,
+            max_new_tokens=self.max_new_tokens,
+        )
+        rule = self._seams.stop_reason
+        return reason if rule is None else rule(reason, self.position, context)
+
     def _compute(self) -> tuple[str, Activations]:
         if self.cache is None:
             return FULL, full_forward(self.checkpoint, self.consumed + self.pending)
-        arguments = (self.checkpoint, self.cache, self.pending, self.request_id)
+        seams, step = self._seams, len(self.steps)
+        cache, ids = self.cache, self.pending
+        if seams.checkpoint_at is not None:
+            self.step_checkpoint = seams.checkpoint_at(step, self.checkpoint)
         if not self.consumed:
-            return PREFILL, prefill(*arguments, self._seams, self._guards)
-        return DECODE, decode_step(*arguments, self._seams, self._guards)
+            run, phase = prefill, PREFILL
+            ids = ids if seams.consumes is None else seams.consumes(ids)
+        else:
+            run, phase = decode_step, DECODE
+            if seams.cache_before is not None and self._neighbour is not None:
+                cache = seams.cache_before(step, cache, self._neighbour)
+        self.step_cache = cache
+        model, guards = seams.model, self._guards
+        return phase, run(self.step_checkpoint, cache, ids, self.request_id, model, guards)

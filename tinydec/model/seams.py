@@ -47,6 +47,23 @@ class Seams:
 CORRECT = Seams()
 
 
+@dataclass(frozen=True)
+class ReferenceSeams:
+    """What the full forward asks at each seam; None is the correct contract.
+
+    Attributes:
+        future: maps the mask (T, T), True where a key is hidden because it lies ahead of the
+            query, to the mask that is used.
+        position_rows: maps the T position rows to those that are read.
+    """
+
+    future: Callable[[Array], Array] | None = None
+    position_rows: Callable[[Array], Array] | None = None
+
+
+CORRECT_REFERENCE = ReferenceSeams()
+
+
 def position_row(seams: Seams, consumed: int, rows: int, guards: frozenset[str]) -> int:
     """Return the row of ``wpe`` (of ``rows``) that the input after ``consumed`` others reads.
 
