@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +18,9 @@ from tests.refusals import refusal
 from tinydec.generation.generate import generate, new_request, run_request
 from tinydec.generation.policy import replay
 from tinydec.generation.request import Request
-from tinydec.generation.seams import RequestSeams
 from tinydec.generation.trace import GenerationTrace
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.full import full_forward
-from tinydec.model.seams import Seams
 from tinydec.runspec import Policy, RunSpec
 
 SAMPLE = Policy("sample")
@@ -58,20 +57,21 @@ def test_with_and_without_a_cache_the_run_is_the_same(
     assert (cached.use_cache, full.use_cache) == (True, False)
 
 
-@pytest.mark.parametrize(
-    "seams",
-    [
-        RequestSeams(Seams(position=lambda consumed: max(0, consumed - 1))),
-        RequestSeams(Seams(read_layer=lambda layer: 0)),
-    ],
-)
-def test_a_faulty_cache_gives_another_run(seams: RequestSeams) -> None:
+def test_the_comparison_of_two_runs_can_fail() -> None:
     checkpoint = decoder()
-    full = run(checkpoint, (1, 2), use_cache=False)
-    check_same_run(run(checkpoint, (1, 2)), full)
-    faulty = run(checkpoint, (1, 2), seams=seams, guards=frozenset())
-    with pytest.raises(AssertionError):
-        check_same_run(faulty, full)
+    options: dict[str, Any] = {"policy": SAMPLE, "seed": 5}
+    full = run(checkpoint, (1, 2), **options, use_cache=False)
+    check_same_run(run(checkpoint, (1, 2), **options), full)
+    rows = checkpoint.tensors["wpe.weight"].copy()
+    rows[3] += 1e-6 * np.arange(SMALL.n_embd)  # read by the third of four steps only
+    moved = checkpoint.with_tensors({**checkpoint.tensors, "wpe.weight": rows})
+    for other in (
+        run(moved, (1, 2), **options),
+        run(checkpoint, (1, 2), SAMPLE, 6),
+        run(checkpoint, (1, 2), **options, max_new_tokens=2),
+    ):
+        with pytest.raises(AssertionError):
+            check_same_run(other, full)
 
 
 @settings(max_examples=60)
