@@ -64,6 +64,39 @@ class ReferenceSeams:
 CORRECT_REFERENCE = ReferenceSeams()
 
 
+@dataclass(frozen=True)
+class BatchSeams:
+    """What a batch asks at each seam; False and None are the correct contract.
+
+    Attributes:
+        pads_visible: keys of padding are attended like any others.
+        positions_from_slots: the position is the slot's number, not the count of real tokens.
+        plain_softmax: a query that sees no key gets the softmax of minus infinities (NaN), not
+            zeros.
+        shared_stream: all rows draw from the first row's stream.
+        first_token_copied: rows that join together all get the first one's first token.
+        stops_together: ``eos`` is recorded only when every row emits it in the same step.
+        finished_rows_draw: a finished row goes on selecting from its last logits.
+        leave: what closes up alone when rows leave: ``tokens`` or ``caches`` (correct: both).
+    """
+
+    pads_visible: bool = False
+    positions_from_slots: bool = False
+    plain_softmax: bool = False
+    shared_stream: bool = False
+    first_token_copied: bool = False
+    stops_together: bool = False
+    finished_rows_draw: bool = False
+    leave: str | None = None
+
+
+CORRECT_BATCH = BatchSeams()
+
+#: Values of ``BatchSeams.leave``.
+LEAVE_TOKENS = "tokens"
+LEAVE_CACHES = "caches"
+
+
 def position_row(seams: Seams, consumed: int, rows: int, guards: frozenset[str]) -> int:
     """Return the row of ``wpe`` (of ``rows``) that the input after ``consumed`` others reads.
 
