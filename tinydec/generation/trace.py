@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
+from itertools import chain
 
 from tinydec.generation.policy import Selection
-from tinydec.model.activations import CACHE_TENSORS, Activations, BlockActivations
+from tinydec.model.activations import Activations
 from tinydec.runspec import Policy
 
 PREFILL = "prefill"
@@ -88,28 +86,13 @@ class GenerationTrace:
 
 def snapshot(activations: Activations) -> Activations:
     """Return activations that nothing later can change: cache views copied, all read-only."""
-    return Activations(
-        batch=activations.batch,
-        positions=activations.positions,
-        token_embedding=_frozen(activations.token_embedding),
-        position_embedding=_frozen(activations.position_embedding),
-        embedding=_frozen(activations.embedding),
-        blocks=tuple(_frozen_block(block) for block in activations.blocks),
-        ln_f=_frozen(activations.ln_f),
-        logit_rows=_frozen(activations.logit_rows),
+    # Nothing else holds the other arrays: a forward pass made them and handed them out.
+    blocks = tuple(
+        block._replace(keys=block.keys.copy(), values=block.values.copy())
+        for block in activations.blocks
     )
-
-
-def _frozen_block(block: BlockActivations) -> BlockActivations:
-    return BlockActivations(
-        *(
-            _frozen(array.copy() if name in CACHE_TENSORS else array)
-            for name, array in zip(block._fields, block, strict=True)
-        )
-    )
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.setflags(write=False)
-    return view
+    found = activations._replace(blocks=blocks)
+    embeddings = (found.token_embedding, found.position_embedding, found.embedding)
+    for array in (*embeddings, *chain(*blocks), found.ln_f, found.logit_rows):
+        array.setflags(write=False)
+    return found

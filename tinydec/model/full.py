@@ -104,7 +104,7 @@ def _block(
     split = qkv.reshape(batch, length, 3, heads, d_h).transpose(2, 0, 3, 1, 4)
     q, k, v = split[0], split[1], split[2]  # 3 x (B, h, T, d_h)
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(d_h)  # (B, h, T, T)
-    scores[:, :, future] = -np.inf
+    np.copyto(scores, -np.inf, where=future)
     exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
     attention = dropout(exponentials / exponentials.sum(axis=-1, keepdims=True))
     mix = attention @ v  # (B, h, T, d_h)

@@ -62,9 +62,9 @@ def prefill(
     )
     tags = [SlotTag(request_id, index) for index in range(start, start + count)]
     token = weights.wte[ids.reshape(-1)]  # (B, P) -> (B*P, d)
-    position = weights.wpe[list(positions)]  # (P, d)
-    rows = embedding = token + np.tile(position, (batch, 1))  # (B*P, d)
-    cache.consumed.extend(tuple(int(i) for i in column) for column in ids.T)
+    position = weights.wpe.take(positions, 0)  # (P, d)
+    rows = embedding = token + np.concatenate((position,) * batch)  # (B*P, d)
+    cache.consumed.extend(map(tuple, ids.T.tolist()))
     blocks = []
     for block, own, source in zip(weights.blocks, cache.layers, sources, strict=True):
         activations = _block(rows, block, own, cache.layers[source], tags, checkpoint, seams)
@@ -89,8 +89,9 @@ def _block(
     count = len(rows) // batch
     ln_1 = layer_norm(rows, block.ln_1)
     qkv = linear(ln_1, block.c_attn_weight, block.c_attn_bias)  # (B*P, d) -> (B*P, 3d)
-    # (B*P, 3d) -> (B, P, 3, h, d_h), then each of the three as (B, h, P, d_h)
-    q, k, v = np.moveaxis(qkv.reshape(batch, count, 3, heads, d_h), (2, 3), (0, 2))
+    # (B*P, 3d) -> (B, P, 3, h, d_h) -> (B, h, 3, P, d_h)
+    split = qkv.reshape(batch, count, 3, heads, d_h).swapaxes(1, 3)
+    q, k, v = split[:, :, 0], split[:, :, 1], split[:, :, 2]  # 3 x (B, h, P, d_h)
     append_rows(own, k, v, tags, seams)
     keys, values = read.valid(seams.read_beyond)  # (B, h, t + P, d_h)
     scores = np.matmul(q, np.swapaxes(keys, 2, 3)) * (1 / math.sqrt(d_h))  # (B, h, P, t + P)
@@ -128,7 +129,7 @@ def _visible(read: LayerCache, tags: list[SlotTag], total: int, seams: Seams) ->
     """Return the causal mask (P, t + P): a query sees the slots of inputs up to its own."""
     queries = np.array([tag.order for tag in tags])
     # A slot that nobody wrote, or that was read past the end, hides behind no query.
-    slots = np.array([0 if tag is None else tag.order for tag in read.tags], dtype=int)
-    slots = np.pad(slots, (0, total - len(slots)))
+    orders = [0 if tag is None else tag.order for tag in read.tags]
+    slots = np.array(orders + [0] * (total - len(orders)))
     visible: Array = slots[np.newaxis, :] <= queries[:, np.newaxis]
     return visible if seams.visible is None else seams.visible(visible)

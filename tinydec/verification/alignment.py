@@ -105,6 +105,30 @@ def join_heads(arrays: Iterable[Array], shape: tuple[int, ...]) -> Array:
     return np.concatenate([_fitted(array, shape) for array in arrays], axis=1)
 
 
+def slot_errors(whole: Array, steps: Sequence[Sequence[Array]], lengths: Sequence[int]) -> Floats:
+    """Return the largest difference in every slot of what steps held of n tensors.
+
+    Args:
+        whole: (B, n*h, T, d_h), the n full tensors from :func:`join_heads`.
+        steps: for each step n tensors (B, h, t, d_h).
+        lengths: for each step the t slots that it should have.
+
+    Returns:
+        (B, n, S) for the S slots of all steps, one step behind the other.
+    """
+    batch, rows, _, width = whole.shape
+    count = len(steps[0])
+    heads = rows // count
+    held = [
+        join_heads(step, (batch, heads, length, width))
+        for step, length in zip(steps, lengths, strict=True)
+    ]
+    reference = [whole[:, :, :length] for length in lengths]
+    difference = absolute_difference(np.concatenate(reference, 2), np.concatenate(held, 2))
+    by_tensor = difference.reshape(batch, count, heads, -1, width)
+    return np.asarray(np.maximum.reduce(by_tensor, axis=(2, 4)))
+
+
 def _by_kind(found: Activations) -> _Tensors:
     batch = found.batch
     position = found.position_embedding  # (P, d) -> (B*P, d)
@@ -179,13 +203,12 @@ def _cache_errors(full: list[Array], steps: list[list[Array]], spans: Spans) -> 
     A prefill of P positions reads one (B, h, t, d_h) for all of them; each of its positions
     gets the error of the slots up to its own.
     """
-    batch, heads, total, width = full[0].shape
-    whole = join_heads(full, full[0].shape)  # (B, n*h, T, d_h)
-    errors = np.empty((batch, len(full), total))
-    for step, (start, end) in zip(steps, spans, strict=True):
-        held = join_heads(step, (batch, heads, end, width))
-        difference = absolute_difference(whole[:, :, :end], held)
-        by_tensor = difference.reshape(batch, len(full), heads, end, width)
-        slots = np.maximum.reduce(by_tensor, axis=(2, 4))  # (B, n, t)
-        errors[:, :, start:end] = np.maximum.accumulate(slots, axis=2)[:, :, start:]
+    whole = join_heads(full, full[0].shape)
+    slots = slot_errors(whole, steps, [end for _, end in spans])  # (B, n, sum of all t)
+    errors = np.empty((len(whole), len(full), full[0].shape[2]))
+    offset = 0
+    for start, end in spans:
+        held = slots[:, :, offset : offset + end]
+        errors[:, :, start:end] = np.maximum.accumulate(held, axis=2)[:, :, start:]
+        offset += end
     return errors

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.model.activations import Activations
-from tinydec.verification.alignment import join_heads
-from tinydec.verification.cached_run import CachedStep, StoredLayer
-from tinydec.verification.compare import absolute_difference
+from tinydec.verification.alignment import join_heads, slot_errors
+from tinydec.verification.cached_run import CachedStep
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -60,43 +60,46 @@ def cache_records(
         tolerance: largest accepted difference of a stored value.
     """
     shape = full.blocks[0].k.shape  # (B, h, T, d_h)
-    whole = join_heads((part for b in full.blocks for part in (b.k, b.v)), shape)
-    by_layer = []
-    for index, step in enumerate(steps):
-        errors = _stored_errors(whole, step, shape)  # B rows of L x (key error, value error)
-        for layer, stored in enumerate(step.stored):
-            by_layer.append((index, step, stored, [row[layer] for row in errors]))
+    errors = _stored_errors(full, steps)
     return tuple(
-        tuple(_record(shape, *entry, row, tolerance) for entry in by_layer)
+        tuple(
+            _record(shape, index, step, layer, errors[row][index][layer], row, tolerance)
+            for index, step in enumerate(steps)
+            for layer in range(len(step.stored))
+        )
         for row in range(full.batch)
     )
 
 
 def _stored_errors(
-    whole: Array, step: CachedStep, shape: tuple[int, ...]
-) -> list[list[tuple[float, float]]]:
-    """Return the largest error of K and V in each layer for each of the B rows."""
-    batch, heads, _, d_h = shape
-    end = step.length_after
-    held = join_heads(
-        (part for layer in step.stored for part in (layer.keys, layer.values)),
-        (batch, heads, end, d_h),
-    )  # (B, 2*L*h, t, d_h)
-    difference = absolute_difference(whole[:, :, :end], held)
-    layers = difference.reshape(batch, len(step.stored), 2, -1)  # (B, L, 2, h*t*d_h)
-    largest: list[list[tuple[float, float]]] = np.maximum.reduce(layers, axis=3).tolist()
-    return largest
+    full: Activations, steps: Sequence[CachedStep]
+) -> list[list[list[tuple[float, float]]]]:
+    """Return the largest error of K and of V for each row, step and layer."""
+    blocks = full.blocks
+    whole = join_heads((part for b in blocks for part in (b.k, b.v)), blocks[0].k.shape)
+    held = [
+        [part for layer in step.stored for part in (layer.keys, layer.values)] for step in steps
+    ]
+    lengths = [step.length_after for step in steps]
+    slots = slot_errors(whole, held, lengths)  # (B, 2*L, S)
+    starts = list(accumulate(lengths[:-1], initial=0))
+    largest = np.maximum.reduceat(slots, starts, axis=2)  # (B, 2*L, steps)
+    # (B, 2*L, steps) -> (B, steps, 2*L) -> (B, steps, L, 2)
+    by_layer = largest.swapaxes(1, 2).reshape(len(largest), len(steps), len(blocks), 2)
+    rows: list[list[list[tuple[float, float]]]] = by_layer.tolist()
+    return rows
 
 
 def _record(
     shape: tuple[int, ...],
     index: int,
     step: CachedStep,
-    stored: StoredLayer,
-    errors: list[tuple[float, float]],
+    layer: int,
+    errors: tuple[float, float],
     row: int,
     tolerance: float,
 ) -> CacheRecord:
+    stored = step.stored[layer]
     batch, heads, _, d_h = shape
     k_shape, v_shape = stored.keys.shape, stored.values.shape
     return CacheRecord(
@@ -113,7 +116,7 @@ def _record(
         length_after=step.length_after,
         payload_scalars=(stored.keys.size + stored.values.size) // batch,
         payload_bytes=stored.nbytes // batch,
-        k_max_error=errors[row][0],
-        v_max_error=errors[row][1],
+        k_max_error=errors[0],
+        v_max_error=errors[1],
         tolerance=tolerance,
     )
