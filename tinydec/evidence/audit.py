@@ -24,6 +24,8 @@ SEEDED_POLICY = Policy(SAMPLE, temperature=1.0, top_k=3)
 
 #: Most values that an audit writes down one by one; a larger decoder is refused.
 MOST_VALUES = 2_000_000
+#: Longest context that an audit fills.
+MOST_POSITIONS = 2048
 #: Cache lengths that are measured one by one; a longer context is measured at its end as well.
 _MEASURED_LENGTHS = 16
 
@@ -43,6 +45,7 @@ class AuditReport:
 
     Attributes:
         checkpoint: as it is stored, before it is cast to the spec's dtype.
+        is_frozen: whether it is the shipped one.
         spec: what was asked for; ``spec.policy`` is the sampled run's.
         context_prompt: the full-context prompt of the run named ``context``.
         equivalence: every prefix in every split.
@@ -53,6 +56,7 @@ class AuditReport:
     """
 
     checkpoint: Checkpoint
+    is_frozen: bool
     spec: RunSpec
     context_prompt: tuple[str, ...]
     equivalence: EquivalenceReport
@@ -102,6 +106,22 @@ def audit_spec(spec: RunSpec) -> RunSpec:
     )
 
 
+def default_prompt(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Return the token that begins a sequence, or the first one where there is none such."""
+    vocabulary = checkpoint.vocabulary
+    return (vocabulary.tokens[0] if vocabulary.bos is None else vocabulary.bos,)
+
+
+def default_spec(checkpoint: Checkpoint) -> RunSpec:
+    """Return the course's audit of a checkpoint: top-3 sampling (or all of V), seed 41."""
+    top_k = min(SEEDED_POLICY.top_k or 1, checkpoint.config.vocab_size)
+    return RunSpec(
+        checkpoint=checkpoint_id(checkpoint),
+        prompt=default_prompt(checkpoint),
+        policy=replace(SEEDED_POLICY, top_k=top_k),
+    )
+
+
 def run_audit(
     checkpoint: Checkpoint,
     spec: RunSpec | None = None,
@@ -111,24 +131,25 @@ def run_audit(
 
     Args:
         checkpoint: the decoder that the spec names.
-        spec: from :func:`audit_spec`; None means the defaults on this checkpoint.
+        spec: from :func:`audit_spec`; None means :func:`default_spec`.
         context_prompt: the recorded one when a bundle is replayed; chosen here otherwise.
 
     Raises:
         InputError: a spec that is no audit's, a prompt or policy that the checkpoint refuses, a
             checkpoint that the spec does not name, or one with too many values to write down.
     """
+    name = checkpoint_id(checkpoint)
     if spec is None:
-        spec = audit_spec(RunSpec(checkpoint=checkpoint_id(checkpoint)))
+        spec = default_spec(checkpoint)
     if spec != audit_spec(spec):
         raise InputError(
             "audit: expected a sampling policy, no limit, stop token or fault, and the cache on, "
             "found another run"
         )
-    if spec.checkpoint != checkpoint_id(checkpoint):
+    if spec.checkpoint not in (name, checkpoint.digest):
         raise InputError(
-            f"checkpoint: expected {spec.checkpoint[:12]!r}, found the digest "
-            f"{checkpoint.digest[:12]}"
+            f"checkpoint: expected the one that the run names, {spec.checkpoint[:12]!r}, "
+            f"found {name[:12]!r}"
         )
     _check_size(checkpoint)
     prompt = choose_context_prompt(checkpoint, spec) if context_prompt is None else context_prompt
@@ -141,6 +162,7 @@ def run_audit(
     failures = run_deliberate_failures(checkpoint, dtype=spec.dtype, tolerance=spec.tolerance)
     return AuditReport(
         checkpoint=checkpoint,
+        is_frozen=name == FROZEN,
         spec=spec,
         context_prompt=prompt,
         equivalence=equivalence,
@@ -202,6 +224,11 @@ def _recorded(name: str, checkpoint: Checkpoint, spec: RunSpec) -> RecordedRun:
 
 def _check_size(checkpoint: Checkpoint) -> None:
     config = checkpoint.config
+    if config.n_positions > MOST_POSITIONS:
+        raise InputError(
+            f"checkpoint: expected a context of at most {MOST_POSITIONS} positions to fill, "
+            f"found {config.n_positions}"
+        )
     per_layer = 12 * config.n_embd + 2 * config.n_inner
     per_position = config.n_layer * per_layer + 4 * config.n_embd + config.vocab_size
     count = 2 * 40 * per_position  # two paths, 4 x (1 + 2 + 3 + 4) positions

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tinydec.errors import InputError
 from tinydec.evidence.audit import AuditReport
 from tinydec.evidence.csv_format import write_csv
 from tinydec.evidence.environment import code_version, environment
+from tinydec.evidence.manifest import CHECKPOINT, MANIFEST, FileEntry, Manifest, sha256
 from tinydec.evidence.registry import TABLES
 from tinydec.model.storage import checkpoint_bytes
-
-FORMAT = 1
-MANIFEST = "manifest.json"
-CHECKPOINT = "checkpoint.safetensors"
 
 #: The earliest date that a zip file can hold.
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
@@ -39,13 +33,21 @@ def bundle_files(report: AuditReport, created: str | None = None) -> dict[str, b
     files = {name: write_csv(found, TABLES[name].schema) for name, found in built.items()}
     files[CHECKPOINT] = checkpoint_bytes(report.checkpoint)
     rows = {name: len(found) for name, found in built.items()}
-    manifest = _manifest(report, files, rows, created)
-    return {MANIFEST: manifest_bytes(manifest), **files}
-
-
-def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
-    """Return a manifest as UTF-8 JSON with LF line ends."""
-    return (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
+    manifest = Manifest(
+        run=report.spec,
+        context_prompt=report.context_prompt,
+        checkpoint_digest=report.checkpoint.digest,
+        dtype=report.spec.dtype,
+        tolerance=report.tolerance,
+        passed=report.passed,
+        code=code_version(),
+        environment=environment(),
+        files={
+            name: FileEntry(sha256(data), len(data), rows.get(name)) for name, data in files.items()
+        },
+        created=created,
+    )
+    return {MANIFEST: manifest.to_bytes(), **files}
 
 
 def bundle_zip_bytes(files: Mapping[str, bytes], folder: str = "tinydec-evidence") -> bytes:
@@ -106,34 +108,6 @@ def write_bundle(files: Mapping[str, bytes], directory: Path) -> None:
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def sha256(data: bytes) -> str:
-    """Return the SHA-256 of some bytes in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def _manifest(
-    report: AuditReport, files: Mapping[str, bytes], rows: Mapping[str, int], created: str | None
-) -> dict[str, Any]:
-    entries = {
-        name: {"sha256": sha256(data), "bytes": len(data)}
-        | ({"rows": rows[name]} if name in rows else {})
-        for name, data in files.items()
-    }
-    return {
-        "format": FORMAT,
-        "run": report.spec.to_dict(),
-        "context_prompt": list(report.context_prompt),
-        "checkpoint_digest": report.checkpoint.digest,
-        "dtype": report.spec.dtype,
-        "tolerance": report.tolerance,
-        "passed": report.passed,
-        "code": code_version(),
-        "environment": environment(),
-        **({} if created is None else {"created": created}),
-        "files": entries,
-    }
 
 
 def _prefix(target: Path) -> str:

@@ -19,8 +19,8 @@ _WHEEL_LIBRARIES = Path(np.__file__).resolve().parents[1] / "numpy.libs"
 _CORE_NAMES = ("scipy_openblas_get_corename64_", "scipy_openblas_get_corename")
 
 
-def environment() -> dict[str, Any]:
-    """Return JSON values about this machine; the same in every process on it."""
+def environment() -> dict[str, str]:
+    """Return what to know about this machine; the same in every process on it."""
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "numpy": np.__version__,

@@ -8,17 +8,15 @@ import pandas as pd
 
 from tinydec.evidence.audit import AuditReport
 from tinydec.evidence.csv_format import frame
+from tinydec.evidence.layouts import checkpoint_layout
 from tinydec.evidence.schema import TableSchema, flag, integer, text
 from tinydec.memory import (
-    AttentionLayout,
     MemoryReport,
     cache_bytes,
     cache_scalars,
-    dense_layout,
     layout_report,
     load_presets,
 )
-from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import FROZEN
 
 MEMORY = TableSchema(
@@ -49,25 +47,9 @@ def memory(report: AuditReport) -> pd.DataFrame:
     return frame(MEMORY, [*_measured_rows(report), *_preset_rows()])
 
 
-def checkpoint_layout(
-    checkpoint: Checkpoint, name: str, dtype: str | None = None
-) -> AttentionLayout:
-    """Return the cache layout of a checkpoint, read off its config."""
-    config = checkpoint.config
-    return dense_layout(
-        name,
-        layers=config.n_layer,
-        heads=config.n_head,
-        head_dim=config.d_h,
-        context=config.n_positions,
-        dtype=checkpoint.dtype.name if dtype is None else dtype,
-        source="the audited checkpoint",
-    )
-
-
 def _measured_rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
     spec = report.spec
-    name = FROZEN if spec.checkpoint == FROZEN else f"checkpoint {spec.checkpoint[:12]}"
+    name = FROZEN if report.is_frozen else f"checkpoint {report.checkpoint.digest[:12]}"
     layout = checkpoint_layout(report.checkpoint, name, spec.dtype)
     allocated = layout_report(layout, layout.max_context).allocated_bytes
     for measure in report.memory:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinydec.errors import InputError
 from tinydec.evidence.audit import SEEDED_POLICY, AuditReport
-from tinydec.runspec import FROZEN, shown
+from tinydec.runspec import shown
 
 PUBLISHED_PATH = Path(__file__).resolve().parents[2] / "assets" / "published.json"
 
@@ -115,7 +115,7 @@ def _remark(report: AuditReport) -> str:
     others = [
         name
         for name, usual in (
-            ("another checkpoint", spec.checkpoint == FROZEN),
+            ("another checkpoint", report.is_frozen),
             (f"prompt {' '.join(spec.prompt)}", spec.prompt == ("<bos>",)),
             ("another policy", spec.policy == SEEDED_POLICY),
             (f"seed {spec.seed}", spec.seed == 41),
