@@ -192,26 +192,24 @@ def choose_rows(
     found = distribution(logits, policy, seams)
     if len(draws) != len(logits):
         raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
-    if policy.samples:
-        uniforms = np.array([_uniform(draw) for draw in draws])  # (R,)
-        tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
-    else:
-        if any(isinstance(draw, Draw) for draw in draws):
-            raise InputError("draws: expected none under greedy, found a uniform number")
-        tokens = found.kept.argmax(axis=1)
     original = logits.copy()
     original.setflags(write=False)
     # An iterator over an array gives read-only rows of it: views, not copies.
     rows = zip(original, found.probabilities, _kept_ids(found.kept), strict=True)
     if not policy.samples:
-        return [
-            Selection(policy, *row, token_id, None, None, draw, draw)
-            for row, token_id, draw in zip(rows, tokens.tolist(), draws, strict=True)
-        ]
+        states = [draw for draw in draws if not isinstance(draw, Draw)]
+        if len(states) != len(draws):
+            raise InputError("draws: expected none under greedy, found a uniform number")
+        greedy = zip(rows, found.kept.argmax(axis=1).tolist(), states, strict=True)
+        return [Selection(policy, *row, token, None, None, s, s) for row, token, s in greedy]
+    drawn = [_checked_draw(draw) for draw in draws]
+    uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
+    tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
+    intervals = _intervals(found.cdf, tokens)
     return [
-        Selection(policy, *row, token_id, draw[0], interval, draw[1], draw[2])
-        for row, token_id, interval, draw in zip(
-            rows, tokens.tolist(), _intervals(found.cdf, tokens), draws, strict=True
+        Selection(policy, *row, token, u, interval, before, after)
+        for row, token, interval, (u, before, after) in zip(
+            rows, tokens.tolist(), intervals, drawn, strict=True
         )
     ]
 
@@ -237,12 +235,12 @@ def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterator[tuple[float, f
     return zip(low.tolist(), cdf[rows, tokens].tolist(), strict=True)
 
 
-def _uniform(draw: Draw | GeneratorState) -> float:
+def _checked_draw(draw: Draw | GeneratorState) -> Draw:
     if not isinstance(draw, Draw):
         raise InputError("draws: expected one uniform number for each row, found none")
     if not 0 <= draw.uniform < 1:
         raise InputError(f"draws: expected a number from 0 to below 1, found {draw.uniform!r}")
-    return draw.uniform
+    return draw
 
 
 def select(logits: NDArray[Any], policy: Policy, state: GeneratorState) -> Selection:
