@@ -1,0 +1,184 @@
+"""Selecting a token for every row of a batch: each by its own policy, from its own stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinydec.generation.batch_trace import NOT_FINITE, STOPPED
+from tinydec.generation.policy import Selection, choose_rows
+from tinydec.generation.schedule import BatchRequest
+from tinydec.generation.stopping import EOS, stop_reason
+from tinydec.generation.stream import Draw, GeneratorState, UniformStream
+from tinydec.generation.trace import PREFILL, StepRecord
+from tinydec.model.activations import Activations
+from tinydec.model.batch_activations import BatchActivations
+from tinydec.model.batch_plan import Plan
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.seams import BatchSeams
+
+Array = NDArray[Any]
+
+
+class Row:
+    """What one request changes while it runs."""
+
+    __slots__ = (
+        "batch_steps", "consumed", "end", "pending", "policy_number", "request", "request_id",
+        "steps", "stop_token_ids", "stream",
+    )  # fmt: skip
+
+    def __init__(self, request: BatchRequest, stream: UniformStream, policy_number: int) -> None:
+        self.request = request
+        self.request_id = request.request_id
+        self.policy_number = policy_number
+        self.stop_token_ids = frozenset(request.stop_token_ids)
+        self.stream = stream
+        self.consumed = 0
+        self.pending = request.prompt_ids
+        self.steps: list[StepRecord] = []
+        self.batch_steps: list[int] = []
+        self.end: str | None = None
+
+
+class Selector:
+    """Selects and records for the rows of one pass."""
+
+    def __init__(self, checkpoint: Checkpoint, seams: BatchSeams, index: int, phase: str) -> None:
+        """Keep what all rows of the pass share."""
+        self._eos_id = checkpoint.vocabulary.eos_id
+        self._context = checkpoint.config.n_positions
+        self._seams = seams
+        self._index = index
+        self._phase = phase
+
+    def select(
+        self,
+        rows: Sequence[Row],
+        inputs: Sequence[tuple[int, ...]],
+        plan: Plan,
+        logits: Array,
+        activations: BatchActivations | None,
+        joined: int,
+    ) -> None:
+        """Select one token for each row and record its step.
+
+        A row whose logits are not finite ends without a record: there is nothing to select.
+
+        Args:
+            rows: R rows.
+            inputs: what each of them has just consumed.
+            plan: the pass.
+            logits: (R, V).
+            activations: every intermediate, where they are to be kept.
+            joined: how many rows have joined so far.
+        """
+        numbers: Sequence[int] = range(len(rows))
+        finite = np.isfinite(logits).all(axis=1)
+        if not finite.all():
+            numbers = np.flatnonzero(finite).tolist()
+            for number in np.flatnonzero(~finite).tolist():
+                rows[number].end = NOT_FINITE
+            logits = logits[numbers]
+        chosen = [rows[number] for number in numbers]
+        selections = self._chosen(chosen, logits)
+        positions = [tuple(p for p in line if p >= 0) for line in plan.positions.tolist()]
+        reasons = []
+        for row, number, selection in zip(chosen, numbers, selections, strict=True):
+            row.consumed += len(inputs[number])
+            reasons.append(self._stop_reason(row, selection.token_id))
+            if reasons[-1] is not None:
+                row.end = STOPPED
+        if self._seams.stops_together and (len(chosen), set(reasons)) != (joined, {EOS}):
+            reasons = [None if reason == EOS else reason for reason in reasons]
+        for row, number, selection, reason in zip(
+            chosen, numbers, selections, reasons, strict=True
+        ):
+            kept = None if activations is None else activations.row(number)
+            self._record(row, inputs[number], positions[number], selection, reason, kept)
+
+    def draw_again(self, rows: Iterable[Row]) -> None:
+        """Select once more from the last logits of rows that have stopped; nothing is consumed."""
+        for row in rows:
+            last = row.steps[-1]
+            again = choose_rows(
+                last.selection.logits[np.newaxis], row.request.policy, _draws([row])
+            )
+            self._record(row, (), (), again[0], last.stop_reason, None)
+
+    def _chosen(self, rows: Sequence[Row], logits: Array) -> list[Selection]:
+        if self._seams.first_token_copied and self._phase == PREFILL and len(rows) > 1:
+            return _copied(rows, logits)
+        groups: dict[int, list[int]] = {}
+        for number, row in enumerate(rows):
+            groups.setdefault(row.policy_number, []).append(number)
+        if len(groups) == 1:
+            return choose_rows(logits, rows[0].request.policy, _draws(rows))
+        found: dict[int, Selection] = {}
+        for numbers in groups.values():
+            members = [rows[number] for number in numbers]
+            policy = members[0].request.policy
+            chosen = choose_rows(logits[numbers], policy, _draws(members))
+            found |= zip(numbers, chosen, strict=True)
+        return [found[number] for number in range(len(rows))]
+
+    def _stop_reason(self, row: Row, token_id: int) -> str | None:
+        return stop_reason(
+            token_id,
+            eos_id=self._eos_id,
+            stop_token_ids=row.stop_token_ids,
+            consumed=row.consumed,
+            n_positions=self._context,
+            returned=len(row.steps) + 1,
+            max_new_tokens=row.request.max_new_tokens,
+        )
+
+    def _record(
+        self,
+        row: Row,
+        consumed_ids: tuple[int, ...],
+        positions: tuple[int, ...],
+        selection: Selection,
+        reason: str | None,
+        activations: Activations | None,
+    ) -> None:
+        row.steps.append(
+            StepRecord(
+                len(row.steps),
+                self._phase,
+                consumed_ids,
+                positions,
+                row.consumed - len(consumed_ids),
+                row.consumed,
+                selection,
+                reason,
+                activations,
+            )
+        )
+        row.batch_steps.append(self._index)
+        row.pending = (selection.token_id,)
+
+
+def _draws(rows: Sequence[Row]) -> list[Draw | GeneratorState]:
+    return [row.stream.draw() if row.request.policy.samples else row.stream.state for row in rows]
+
+
+def _copied(rows: Sequence[Row], logits: Array) -> list[Selection]:
+    """Give every row the first one's token, number and states, beside its own logits."""
+    first = choose_rows(logits[:1], rows[0].request.policy, _draws(rows[:1]))[0]
+    found = [first]
+    for row, own in zip(rows[1:], logits[1:], strict=True):
+        policy = row.request.policy
+        draw: Draw | GeneratorState = first.state_before
+        if policy.samples:
+            draw = Draw(0.0, first.state_before, first.state_after)
+        alone = choose_rows(own[np.newaxis], policy, [draw])[0]
+        copied = replace(
+            first, policy=policy, logits=own, probabilities=alone.probabilities, kept=alone.kept
+        )
+        found.append(copied)
+    return found
