@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -143,3 +143,39 @@ def _read(file: str, row: int, column: Column, cell: str) -> Any:
         return cell_value(cell, column)
     except InputError:
         raise CsvError(file, row, column.name, describe(column), shown(cell)) from None
+
+
+def schema_of(
+    file: str, title: str, table: pd.DataFrame, meanings: Mapping[str, str]
+) -> TableSchema:
+    """Return a schema for a table that is in no bundle, such as the one beside a chart.
+
+    Args:
+        file: name of the file to write.
+        title: what it shows.
+        table: its columns' kinds are read off their values; a column without any is text.
+        meanings: of the columns that have one.
+
+    Raises:
+        InputError: a column with values of several kinds, or of none that the writer knows.
+    """
+    columns = []
+    for name in table.columns:
+        values = table[name].tolist()
+        kinds = {_kind(value) for value in values if value is not None} or {"text"}
+        kind = kinds.pop()
+        if kinds or kind is None:
+            raise InputError(f"{file}, column {name}: expected values of one kind, found others")
+        columns.append(Column(str(name), kind, meanings.get(name, ""), None in values))
+    return TableSchema(file, title, tuple(columns))
+
+
+def _kind(value: Any) -> Kind | None:
+    types: tuple[tuple[Kind, Any], ...] = (
+        ("bool", bool | np.bool_),
+        ("int", int | np.integer),
+        ("float", float | np.floating),
+        ("text", str),
+        ("numbers", tuple),
+    )
+    return next((kind for kind, known in types if isinstance(value, known)), None)

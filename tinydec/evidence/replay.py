@@ -227,7 +227,7 @@ def _compare(
 def _elsewhere(manifest: Manifest) -> tuple[str, ...]:
     pairs = ((manifest.code, code_version()), (manifest.environment, environment()))
     return tuple(
-        f"{name}: {there[name]} there, {here.get(name)} here"
+        f"{name}: {there[name]:.48} there, {here.get(name, 'none'):.48} here"
         for there, here in pairs
         for name in there
         if here.get(name) != there[name]
