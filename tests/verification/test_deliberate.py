@@ -5,10 +5,11 @@ import pytest
 from tests.random_models import random_checkpoint
 from tinydec.errors import InputError
 from tinydec.model.config import ModelConfig
-from tinydec.model.seams import CORRECT
 from tinydec.model.storage import load_checkpoint
 from tinydec.verification.deliberate import run_deliberate_failures
-from tinydec.verification.faults import DELIBERATE, Fault, fault_by_id
+from tinydec.verification.faults import DELIBERATE, fault_by_id
+from tinydec.verification.lab.fault import Fault
+from tinydec.verification.lab.intervention import NOTHING
 
 FROZEN = load_checkpoint()
 RESULTS = run_deliberate_failures(FROZEN)
@@ -67,7 +68,7 @@ def test_an_equal_argmax_would_have_hidden_most_wrong_layer_caches():
 
 
 def test_a_fault_that_does_nothing_is_not_rejected_and_not_as_expected():
-    idle = Fault("F00", "nothing", "Nothing goes wrong.", "layer", CORRECT, lambda *_: None)
+    idle = Fault("F00", "nothing", 2, "Nothing goes wrong.", "nowhere", "nobody", NOTHING)
     results = run_deliberate_failures(FROZEN, faults=[idle])
     assert not any(result.rejected for result in results)
     assert not any(result.as_expected for result in results)
@@ -83,5 +84,5 @@ def test_wrong_layer_cannot_act_on_a_model_of_one_layer():
 
 def test_faults_are_found_by_id_and_name_and_unknown_ones_are_refused():
     assert fault_by_id("F19") is fault_by_id("wrong-layer")
-    with pytest.raises(InputError, match=r"fault: expected one of F16 .*, found 'F99'"):
+    with pytest.raises(InputError, match=r"fault: expected one of F01 .*, found 'F99'"):
         fault_by_id("F99")

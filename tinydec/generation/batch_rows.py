@@ -86,20 +86,27 @@ class Selector:
             logits = logits[numbers]
         chosen = [rows[number] for number in numbers]
         selections = self._chosen(chosen, logits)
-        positions = [tuple(p for p in line if p >= 0) for line in plan.positions.tolist()]
-        reasons = []
+        hidden = None
+        if self._seams.stops_together:
+            tokens = [selection.token_id for selection in selections]
+            hidden = None if tokens == [self._eos_id] * joined else EOS
+        positions = _real_positions(plan)
         for row, number, selection in zip(chosen, numbers, selections, strict=True):
             row.consumed += len(inputs[number])
-            reasons.append(self._stop_reason(row, selection.token_id))
-            if reasons[-1] is not None:
+            reason = stop_reason(
+                selection.token_id,
+                eos_id=self._eos_id,
+                stop_token_ids=row.stop_token_ids,
+                consumed=row.consumed,
+                n_positions=self._context,
+                returned=len(row.steps) + 1,
+                max_new_tokens=row.request.max_new_tokens,
+            )
+            if reason is not None:
                 row.end = STOPPED
-        if self._seams.stops_together and (len(chosen), set(reasons)) != (joined, {EOS}):
-            reasons = [None if reason == EOS else reason for reason in reasons]
-        for row, number, selection, reason in zip(
-            chosen, numbers, selections, reasons, strict=True
-        ):
+            recorded = None if reason == hidden else reason
             kept = None if activations is None else activations.row(number)
-            self._record(row, inputs[number], positions[number], selection, reason, kept)
+            self._record(row, inputs[number], positions[number], selection, recorded, kept)
 
     def draw_again(self, rows: Iterable[Row]) -> None:
         """Select once more from the last logits of rows that have stopped; nothing is consumed."""
@@ -113,11 +120,11 @@ class Selector:
     def _chosen(self, rows: Sequence[Row], logits: Array) -> list[Selection]:
         if self._seams.first_token_copied and self._phase == PREFILL and len(rows) > 1:
             return _copied(rows, logits)
+        if len({row.policy_number for row in rows}) == 1:
+            return choose_rows(logits, rows[0].request.policy, _draws(rows))
         groups: dict[int, list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.policy_number, []).append(number)
-        if len(groups) == 1:
-            return choose_rows(logits, rows[0].request.policy, _draws(rows))
         found: dict[int, Selection] = {}
         for numbers in groups.values():
             members = [rows[number] for number in numbers]
@@ -125,17 +132,6 @@ class Selector:
             chosen = choose_rows(logits[numbers], policy, _draws(members))
             found |= zip(numbers, chosen, strict=True)
         return [found[number] for number in range(len(rows))]
-
-    def _stop_reason(self, row: Row, token_id: int) -> str | None:
-        return stop_reason(
-            token_id,
-            eos_id=self._eos_id,
-            stop_token_ids=row.stop_token_ids,
-            consumed=row.consumed,
-            n_positions=self._context,
-            returned=len(row.steps) + 1,
-            max_new_tokens=row.request.max_new_tokens,
-        )
 
     def _record(
         self,
@@ -161,6 +157,13 @@ class Selector:
         )
         row.batch_steps.append(self._index)
         row.pending = (selection.token_id,)
+
+
+def _real_positions(plan: Plan) -> list[tuple[int, ...]]:
+    """Return the positions of each row's real queries."""
+    if plan.positions.shape[1] == 1:
+        return list(zip(plan.positions[:, 0].tolist()))
+    return [tuple(p for p in line if p >= 0) for line in plan.positions.tolist()]
 
 
 def _draws(rows: Sequence[Row]) -> list[Draw | GeneratorState]:

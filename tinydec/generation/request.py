@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from tinydec.errors import InputError
 from tinydec.generation.policy import choose_rows
@@ -186,4 +188,7 @@ class Request:
                 cache = seams.cache_before(step, cache, self._neighbour)
         self.step_cache = cache
         model, guards = seams.model, self._guards
+        if seams.position_from_prompt is not None:
+            position = partial(seams.position_from_prompt, len(self.prompt_ids))
+            model = replace(model, position=position)
         return phase, run(self.step_checkpoint, cache, ids, self.request_id, model, guards)

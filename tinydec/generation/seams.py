@@ -41,6 +41,8 @@ class RequestSeams:
     Attributes:
         model: seams of prefill and decode step.
         policy: seams of the selection.
+        position_from_prompt: maps (prompt length, consumed inputs) to the position row that is
+            read (correct: the number of consumed inputs).
         checkpoint_at: maps (step, checkpoint) to the checkpoint that the step computes with
             (correct: the same one).
         consumes: maps the prompt's ids to those that prefill consumes (correct: the same).
@@ -55,6 +57,7 @@ class RequestSeams:
 
     model: Seams = CORRECT
     policy: PolicySeams = CORRECT_POLICY
+    position_from_prompt: Callable[[int, int], int] | None = None
     checkpoint_at: Callable[[int, Checkpoint], Checkpoint] | None = None
     consumes: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
     cache_before: Callable[[int, KVCache, KVCache], KVCache] | None = None

@@ -166,6 +166,20 @@ class KVCache:
             layer.truncate(length)
         del self.consumed[length:]
 
+    def slide(self) -> None:
+        """Drop the oldest input from every layer and move the others one slot down.
+
+        The keys that stay were made at their old positions: naive sliding, which is no longer
+        the run that a full forward over the remaining inputs would make.
+        """
+        for layer in self.layers:
+            for part in (layer.keys, layer.values):
+                part[:, :, :-1] = part[:, :, 1:].copy()
+                part[:, :, layer.length - 1 :] = 0
+            layer.length -= 1
+            del layer.tags[0]
+        del self.consumed[0]
+
     def reset(self, checkpoint: Checkpoint, request_id: str, keep_length: bool = False) -> None:
         """Clear the cache and hand it to another request, so that its memory is used again.
 

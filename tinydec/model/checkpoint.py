@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,14 @@ DTYPES = ("float16", "float32", "float64")
 EVALUATION = "evaluation"
 
 Array = NDArray[Any]
+
+
+class PartDigests(NamedTuple):
+    """SHA-256 (hex) of each part of a checkpoint."""
+
+    config: str
+    vocabulary: str
+    tensors: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +106,11 @@ class Checkpoint:
     def weights(self) -> Weights:
         """The tensors in the form that the forward passes use."""
         return build_weights(self.config, self.tensors)
+
+    @cached_property
+    def part_digests(self) -> PartDigests:
+        """Digests of config, vocabulary and tensors, each on its own."""
+        return _part_digests(self.config, self.vocabulary, self.tensors)
 
     def cast(self, dtype: str) -> Checkpoint:
         """Return this checkpoint in another number format (itself when it has it already).
@@ -176,12 +189,28 @@ def _digest(config: ModelConfig, vocabulary: Vocabulary, tensors: Mapping[str, A
     """Return the SHA-256 (hex) over config, vocabulary and every tensor's name, type and bytes."""
     head = {"config": config.to_dict(), "vocabulary": vocabulary.to_dict()}
     sha = hashlib.sha256(canonical_json(head).encode())
+    _add_tensors(sha, tensors)
+    return sha.hexdigest()
+
+
+def _part_digests(
+    config: ModelConfig, vocabulary: Vocabulary, tensors: Mapping[str, Array]
+) -> PartDigests:
+    sha = hashlib.sha256()
+    _add_tensors(sha, tensors)
+    return PartDigests(
+        hashlib.sha256(canonical_json(config.to_dict()).encode()).hexdigest(),
+        hashlib.sha256(canonical_json(vocabulary.to_dict()).encode()).hexdigest(),
+        sha.hexdigest(),
+    )
+
+
+def _add_tensors(sha: hashlib._Hash, tensors: Mapping[str, Array]) -> None:
     for name in sorted(tensors):
         array = tensors[name]
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         sha.update(f"\n{name} {array.dtype.name} {array.shape}\n".encode())
         sha.update(np.ascontiguousarray(little).view(np.uint8).data)
-    return sha.hexdigest()
 
 
 def canonical_json(values: Any) -> str:

@@ -32,6 +32,10 @@ class Seams:
         visible: maps the causal mask (P, t), True where a query sees a key, to the mask that
             is used (correct: the same).
         reset_keeps_length: whether a reset clears the arrays and leaves the length.
+        past_context: maps a position past the last of R rows, and R, to the row that is read
+            (correct: the input is refused).
+        rolls_when_full: whether a full cache drops its oldest slot to take another input
+            (correct: the input is refused).
     """
 
     position: Callable[[int], int] | None = None
@@ -41,6 +45,8 @@ class Seams:
     read_beyond: int = 0
     visible: Callable[[Array], Array] | None = None
     reset_keeps_length: bool = False
+    past_context: Callable[[int, int], int] | None = None
+    rolls_when_full: bool = False
 
 
 #: No intervention.
@@ -105,6 +111,8 @@ def position_row(seams: Seams, consumed: int, rows: int, guards: frozenset[str])
             row that does not exist.
     """
     position = consumed if seams.position is None else seams.position(consumed)
+    if position >= rows and seams.past_context is not None:
+        position = seams.past_context(position, rows)
     if position != consumed and "position" in guards:
         raise PositionError(consumed, position)
     if not 0 <= position < rows:

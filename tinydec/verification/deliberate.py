@@ -19,7 +19,8 @@ from tinydec.model.guards import GuardError
 from tinydec.verification.cached_run import run_cached
 from tinydec.verification.compare import TOLERANCES
 from tinydec.verification.equivalence import SplitResult, compare_split
-from tinydec.verification.faults import DELIBERATE, Fault
+from tinydec.verification.faults import DELIBERATE
+from tinydec.verification.lab.fault import Fault
 from tinydec.verification.prefixes import PrefixCase, controlled_prefixes
 
 

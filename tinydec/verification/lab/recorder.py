@@ -1,0 +1,284 @@
+"""Run a session, with or without an intervention, and write down what happens.
+
+The recorder observes every run in the same way: nothing in a recording says what was
+switched on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinydec.errors import InputError
+from tinydec.generation.policy import build_policy, choose_rows
+from tinydec.generation.request import Request
+from tinydec.generation.stream import UniformStream
+from tinydec.generation.trace import StepRecord
+from tinydec.model.activations import Activations
+from tinydec.model.cache import KVCache, LayerCache
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.decode import decode_step
+from tinydec.model.full import full_forward
+from tinydec.model.guards import GUARDS, GuardError
+from tinydec.model.prefill import prefill
+from tinydec.runspec import SAMPLE, Policy
+from tinydec.verification.lab.intervention import NOTHING, Intervention
+from tinydec.verification.lab.scenario import Scenario, ScenarioRun
+from tinydec.verification.observation import (
+    CraftedRow,
+    Interruption,
+    LayerObservation,
+    PostCondition,
+    Probe,
+    Recording,
+    RunObservation,
+    StepObservation,
+)
+
+#: Seeds the dropout masks of a reference in training mode.
+_DROPOUT_SEED = 0
+_NEIGHBOUR = "neighbour"
+
+
+def record(
+    checkpoint: Checkpoint, scenario: Scenario, intervention: Intervention = NOTHING
+) -> Recording:
+    """Run every request of a session and return what was observed.
+
+    Args:
+        checkpoint: the published checkpoint, in the dtype that is to be used.
+        scenario: the requests.
+        intervention: what differs from the correct code.
+    """
+    loaded = checkpoint if intervention.load is None else intervention.load(checkpoint)
+    generator = np.random.default_rng(_DROPOUT_SEED)
+    guards = GUARDS - intervention.guards_off
+    runs = tuple(
+        _run(loaded, entry, scenario, intervention, guards, generator, number)
+        for number, entry in enumerate(scenario.runs)
+    )
+    return Recording(
+        checkpoint=loaded,
+        tensors_digest=loaded.part_digests.tensors,
+        mode=loaded.mode,
+        runs=runs,
+        post_conditions=_post_conditions(loaded, intervention),
+        probes=(_overflow(loaded, intervention, guards), *_domains(loaded, intervention)),
+        crafted=_crafted(loaded, intervention),
+    )
+
+
+def _run(
+    checkpoint: Checkpoint,
+    entry: ScenarioRun,
+    scenario: Scenario,
+    intervention: Intervention,
+    guards: frozenset[str],
+    generator: np.random.Generator,
+    number: int,
+) -> RunObservation:
+    ids = checkpoint.vocabulary.encode(entry.prompt)
+    request = Request(
+        checkpoint,
+        ids,
+        entry.policy,
+        entry.seed,
+        max_new_tokens=entry.max_new_tokens,
+        keep_activations=True,
+        request_id=f"request-{number}",
+        seams=intervention.request,
+        neighbour=_neighbour(checkpoint, ids, scenario.neighbour_shift),
+        guards=guards,
+    )
+    _recycle(request, intervention)
+    steps: list[StepObservation] = []
+    interruption = None
+    while request.stop_reason is None and interruption is None:
+        start, before = request.position, _lengths(request)
+        try:
+            found = request.step()
+        except (GuardError, InputError) as error:
+            kind = type(error).__name__
+            interruption = Interruption(len(steps), start, kind, str(error))
+        else:
+            steps.append(_step(request, found, before))
+    prompts = [_reference(checkpoint, ids, intervention, generator) for _ in range(2)]
+    return RunObservation(
+        name=entry.name,
+        request_id=request.request_id,
+        prompt_ids=ids,
+        policy=entry.policy,
+        seed=entry.seed,
+        max_new_tokens=entry.max_new_tokens,
+        stop_token_ids=(),
+        steps=tuple(steps),
+        interruption=interruption,
+        references=_references(steps, intervention, generator),
+        prompt_logits=np.stack([found.last_logits[0] for found in prompts]),
+        final_state=request.stream.state,
+    )
+
+
+def _neighbour(checkpoint: Checkpoint, ids: tuple[int, ...], shift: int) -> KVCache:
+    """Return the cache of another request whose prompt has the same length."""
+    other = [(token + shift) % checkpoint.config.vocab_size for token in ids]
+    cache = KVCache(checkpoint, _NEIGHBOUR, capacity=checkpoint.config.n_positions + 1)
+    prefill(checkpoint, cache, other, _NEIGHBOUR)
+    return cache
+
+
+def _recycle(request: Request, intervention: Intervention) -> None:
+    """Let another request use the cache's memory first, so that each run follows a reset."""
+    cache, checkpoint = request.cache, request.checkpoint
+    if cache is None:
+        return
+    prefill(checkpoint, cache, request.prompt_ids[:1], request.request_id)
+    keep = intervention.request.model.reset_keeps_length
+    cache.reset(checkpoint, request.request_id, keep_length=keep)
+
+
+def _lengths(request: Request) -> tuple[int, ...]:
+    cache = request.step_cache
+    return () if cache is None else tuple(layer.length for layer in cache.layers)
+
+
+def _step(request: Request, found: StepRecord, before: tuple[int, ...]) -> StepObservation:
+    cache, activations = request.step_cache, found.activations
+    if cache is None or activations is None:
+        raise RuntimeError("the recorder runs requests with a cache and keeps activations")
+    return StepObservation(
+        index=found.index,
+        phase=found.phase,
+        inputs=found.consumed_ids,
+        start=found.length_before,
+        checkpoint=request.step_checkpoint,
+        owner=cache.owner,
+        layers=tuple(
+            _layer(layer, length) for layer, length in zip(cache.layers, before, strict=True)
+        ),
+        activations=activations,
+        selection=found.selection,
+        stop_reason=found.stop_reason,
+    )
+
+
+def _layer(layer: LayerCache, before: int) -> LayerObservation:
+    keys, values = layer.valid()
+    return LayerObservation(
+        tag=layer.layer,
+        length_before=before,
+        length_after=layer.length,
+        keys=keys[0].copy(),  # (1, h, t, d_h) -> (h, t, d_h)
+        values=values[0].copy(),
+        slot_tags=tuple(layer.tags),
+        shares_memory=np.shares_memory(layer.keys, layer.values),
+    )
+
+
+def _references(
+    steps: list[StepObservation], intervention: Intervention, generator: np.random.Generator
+) -> dict[str, Activations]:
+    """Run the request's inputs without a cache, once for each checkpoint that was used."""
+    inputs = tuple(token for step in steps for token in step.inputs)
+    used = {step.checkpoint.digest: step.checkpoint for step in steps}
+    return {
+        digest: _reference(
+            checkpoint, inputs[: checkpoint.config.n_positions], intervention, generator
+        )
+        for digest, checkpoint in used.items()
+    }
+
+
+def _reference(
+    checkpoint: Checkpoint,
+    ids: tuple[int, ...],
+    intervention: Intervention,
+    generator: np.random.Generator,
+) -> Activations:
+    return full_forward(checkpoint, ids, intervention.reference, generator)
+
+
+def _post_conditions(
+    checkpoint: Checkpoint, intervention: Intervention
+) -> tuple[PostCondition, ...]:
+    """Fill a cache with two inputs, truncate it to one, export it, reset it; say what is left."""
+    cache = KVCache(checkpoint, "first")
+    inputs = [0] * min(2, checkpoint.config.n_positions)
+    prefill(checkpoint, cache, inputs, "first")
+    keys = cache.layers[0].keys[:, :, :1].copy()
+    cache.truncate(1)
+    exported = cache.export()
+    truncated = _left(cache)
+    kept = bool(np.array_equal(exported.keys[0], keys))
+    cache.reset(checkpoint, "second", keep_length=intervention.request.model.reset_keeps_length)
+    layers = checkpoint.config.n_layer
+    return (
+        PostCondition("truncate", f"lengths {[1] * layers}, the rest cleared", truncated),
+        PostCondition("export", "the valid rows, unchanged", _changed(kept)),
+        PostCondition("reset", f"lengths {[0] * layers}, the rest cleared", _left(cache)),
+    )
+
+
+def _left(cache: KVCache) -> str:
+    lengths = [layer.length for layer in cache.layers]
+    parts = [
+        part[:, :, layer.length :] for layer in cache.layers for part in (layer.keys, layer.values)
+    ]
+    cleared = not any(part.any() for part in parts)
+    return f"lengths {lengths}, the rest {'cleared' if cleared else 'not cleared'}"
+
+
+def _changed(kept: bool) -> str:
+    return "the valid rows, unchanged" if kept else "other rows"
+
+
+def _overflow(checkpoint: Checkpoint, intervention: Intervention, guards: frozenset[str]) -> Probe:
+    """Fill the context and try to consume one more input."""
+    context = checkpoint.config.n_positions
+    cache = KVCache(checkpoint, "probe", capacity=context + 1)
+    prefill(checkpoint, cache, [0] * context, "probe")
+    try:
+        found = decode_step(checkpoint, cache, [0], "probe", intervention.request.model, guards)
+    except GuardError as error:
+        return Probe("one input past the context", "position", str(error))
+    outcome = f"computed at position {found.positions[0]}"
+    return Probe("one input past the context", "position", None, outcome)
+
+
+def _domains(checkpoint: Checkpoint, intervention: Intervention) -> tuple[Probe, ...]:
+    """Try policies with numbers outside their domain."""
+    size = checkpoint.config.vocab_size
+    cases: tuple[tuple[str, float, int | None, float | None], ...] = (
+        ("temperature 0", 0.0, None, None),
+        ("temperature -1", -1.0, None, None),
+        ("top_k 0", 1.0, 0, None),
+        (f"top_k {size + 1}", 1.0, size + 1, None),
+        ("top_p 0", 1.0, None, 0.0),
+        ("top_p 1.5", 1.0, None, 1.5),
+    )
+    probes = []
+    for name, temperature, top_k, top_p in cases:
+        try:
+            policy = build_policy(
+                SAMPLE, temperature, top_k, top_p, size, intervention.request.policy
+            )
+        except InputError as error:
+            probes.append(Probe(name, "policy", str(error)))
+        else:
+            probes.append(Probe(name, "policy", None, f"ran with {policy}"))
+    return tuple(probes)
+
+
+def _crafted(checkpoint: Checkpoint, intervention: Intervention) -> tuple[CraftedRow, ...]:
+    """Select from a row with ties, greedily and among the two highest."""
+    size = checkpoint.config.vocab_size
+    row = np.zeros((1, size))
+    row[0, : min(3, size)] = 1.0  # three tokens share the highest logit
+    seams = intervention.request.policy
+    stream = UniformStream(0)
+    greedy = choose_rows(row, Policy(), [stream.state], seams)[0]
+    sampled = Policy(SAMPLE, top_k=min(2, size))
+    two = choose_rows(row, sampled, [stream.draw()], seams)[0]
+    return (
+        CraftedRow("row with ties, greedy", greedy),
+        CraftedRow("row with ties, top-k 2", two),
+    )
