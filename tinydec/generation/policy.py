@@ -202,8 +202,11 @@ def choose_rows(
             raise InputError("draws: expected none under greedy, found a uniform number")
         greedy = zip(rows, found.kept.argmax(axis=1).tolist(), states, strict=True)
         return [Selection(policy, *row, token, None, None, s, s) for row, token, s in greedy]
-    drawn = [_checked_draw(draw) for draw in draws]
+    drawn = [draw for draw in draws if isinstance(draw, Draw)]
+    if len(drawn) != len(draws):
+        raise InputError("draws: expected one uniform number for each row, found none")
     uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
+    _check_uniforms(uniforms)
     tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
     intervals = _intervals(found.cdf, tokens)
     return [
@@ -235,12 +238,11 @@ def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterator[tuple[float, f
     return zip(low.tolist(), cdf[rows, tokens].tolist(), strict=True)
 
 
-def _checked_draw(draw: Draw | GeneratorState) -> Draw:
-    if not isinstance(draw, Draw):
-        raise InputError("draws: expected one uniform number for each row, found none")
-    if not 0 <= draw.uniform < 1:
-        raise InputError(f"draws: expected a number from 0 to below 1, found {draw.uniform!r}")
-    return draw
+def _check_uniforms(uniforms: Floats) -> None:
+    fits = (uniforms >= 0) & (uniforms < 1)
+    if not fits.all():
+        found = float(uniforms[~fits][0])
+        raise InputError(f"draws: expected a number from 0 to below 1, found {found!r}")
 
 
 def select(logits: NDArray[Any], policy: Policy, state: GeneratorState) -> Selection:
