@@ -4,5 +4,5 @@ import streamlit as st
 
 from tinydec import ui
 
-st.set_page_config("tinydec", page_icon=str(ui.FAVICON), layout="wide")
+st.set_page_config(page_icon=str(ui.FAVICON), layout="wide")
 ui.frame(ui.navigation())

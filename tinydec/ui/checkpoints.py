@@ -68,6 +68,20 @@ def _uploaded(sha256: str, _upload: Upload) -> Checkpoint:  # noqa: ARG001 - the
     return checkpoint_from_bytes(_upload.name, _upload.data)
 
 
+# Streamlit draws the drop area as presentational and yet labelled and focusable: a group is meant.
+_NAMED_GROUP = """
+export default function () {
+  const mend = () => document
+    .querySelectorAll('[data-testid="stFileUploaderDropzone"][role="presentation"]')
+    .forEach((area) => area.setAttribute('role', 'group'));
+  mend();  // now, or as soon as the chooser is loaded
+  const timer = window.setInterval(mend, 100);
+  return () => window.clearInterval(timer);
+}
+"""
+_named_group = st.components.v2.component("tinydec.named_group", js=_NAMED_GROUP)
+
+
 def session_checkpoint() -> tuple[str, Checkpoint]:
     """Return the id for the RunSpec and the checkpoint that this session runs."""
     upload = st.session_state.get(_KEY)
@@ -90,6 +104,7 @@ def upload_control() -> None:
         max_upload_size=1,
         help="GPT-2 architecture, written by `tinydec train`; it stays in this visit.",
     )
+    _named_group(key="_named_group", height=1)
     refusal = st.session_state.get("_refusal")
     if refusal and chosen is not None:
         st.error(refusal)

@@ -34,6 +34,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
     """Draw heading, shared controls and notes, then run the page."""
     mark_routed()
     info = catalogue.find(page.url_path)
+    st.set_page_config(page_title=f"{info.title} · tinydec")
     identity, checkpoint = session_checkpoint()
     limits = Limits.of(checkpoint)
     _read_url(limits, info, catalogue.parameters(), identity)
@@ -95,9 +96,11 @@ def _show_notes(info: PageInfo) -> None:
 
 
 def _draw(info: PageInfo, limits: Limits) -> None:
+    prompts = parameters.default_prompts(limits)
+    typed = st.session_state.get("prompt") or st.query_params.get("prompt")
     st.selectbox(
         "Prompt",
-        parameters.default_prompts(limits),
+        prompts if not typed or typed in prompts else (*prompts, typed),
         key="prompt",
         bind=_BIND,
         accept_new_options=True,

@@ -24,6 +24,7 @@ TOP_P = (0.05, 1.0)
 TOLERANCE = (1e-16, 1.0)
 LARGEST_SEED = 2**53 - 1  # a browser's largest exact integer
 LONGEST_PROMPT = 64
+_LONGEST_ERROR = 140
 
 #: Parameters of the URL that are no controls and are let through without a word.
 _PASSED = ("embed", "embed_options", "fbclid", "gclid")
@@ -103,6 +104,12 @@ def _prompt_error(value: Any, limits: Limits) -> str | None:
     if error is None and len(words) > longest:
         return f"expected at most {longest} tokens (the context), found {len(words)}"
     return error
+
+
+def _stop_tokens_error(value: Any, limits: Limits) -> str | None:
+    if not isinstance(value, str | None):
+        return f"expected tokens, found {_shown(value)}"
+    return _words_error((value or "").split(), limits)
 
 
 def _words_error(words: Sequence[str], limits: Limits) -> str | None:
@@ -192,7 +199,7 @@ _PARAMETERS: dict[str, _Parameter] = {
     "stop_tokens": _Parameter(
         _fixed(""),
         _text,
-        lambda v, limits: _words_error((v or "").split(), limits),
+        _stop_tokens_error,
     ),
     "dtype": _Parameter(
         _fixed("float32"), _text, _domain(" or ".join(DTYPES), lambda v, _: v in DTYPES)
@@ -338,8 +345,11 @@ def _read(name: str, text: str, limits: Limits) -> tuple[Any, str | None]:
 
 
 def _note(name: str, error: str, ran: Any) -> Note:
-    shown = {None: "no limit" if name == "max_new_tokens" else "the default"}.get(ran, ran)
-    return Note(name, f"{name}: {error}; ran with {'none' if shown == '' else shown}")
+    shown = "none" if ran == "" else "the default" if ran is None else ran
+    if name == "max_new_tokens" and ran is None:
+        shown = "no limit"
+    line = error if len(error) <= _LONGEST_ERROR else error[: _LONGEST_ERROR - 1] + "…"
+    return Note(name, f"{name}: {line}; ran with {shown}")
 
 
 def _unknown(name: str) -> str:

@@ -27,6 +27,7 @@ APP_CSS = f"""
 .stMainBlockContainer [data-testid="stCaptionContainer"],
 .stMainBlockContainer [data-testid="stCaptionContainer"] p {{ color: inherit; opacity: 1; }}
 .stMainBlockContainer input, .stMainBlockContainer code {{ font-family: var(--td-mono); }}
+.stApp button[kind="primary"] p {{ color: light-dark(#ffffff, #14161b); }}
 .st-key-controls {{ border-bottom: 1px solid var(--td-line); padding-bottom: 0.75rem; }}
 @media (max-width: 640px) {{
 .stMainBlockContainer {{ padding: 2.75rem 1rem 4rem; }}
