@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.generation.batch_trace import NOT_FINITE, STOPPED
-from tinydec.generation.policy import Selection, choose_rows
+from tinydec.generation.policy import choose_rows
 from tinydec.generation.schedule import BatchRequest
+from tinydec.generation.selection import Selection
 from tinydec.generation.stopping import EOS, stop_reason
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
 from tinydec.generation.trace import PREFILL, StepRecord
@@ -29,7 +30,7 @@ class Row:
 
     __slots__ = (
         "batch_steps", "consumed", "end", "pending", "policy_number", "request", "request_id",
-        "steps", "stop_token_ids", "stream",
+        "samples", "steps", "stop_token_ids", "stream",
     )  # fmt: skip
 
     def __init__(self, request: BatchRequest, stream: UniformStream, policy_number: int) -> None:
@@ -38,6 +39,7 @@ class Row:
         self.policy_number = policy_number
         self.stop_token_ids = frozenset(request.stop_token_ids)
         self.stream = stream
+        self.samples = request.policy.samples
         self.consumed = 0
         self.pending = request.prompt_ids
         self.steps: list[StepRecord] = []
@@ -167,7 +169,7 @@ def _real_positions(plan: Plan) -> list[tuple[int, ...]]:
 
 
 def _draws(rows: Sequence[Row]) -> list[Draw | GeneratorState]:
-    return [row.stream.draw() if row.request.policy.samples else row.stream.state for row in rows]
+    return [row.stream.draw() if row.samples else row.stream.state for row in rows]
 
 
 def _copied(rows: Sequence[Row], logits: Array) -> list[Selection]:

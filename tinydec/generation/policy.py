@@ -8,7 +8,6 @@ token-id order. Ties go to the lowest token id throughout.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +15,16 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.generation.seams import CORRECT_POLICY, PolicySeams
+from tinydec.generation.selection import Numbers, selected
+from tinydec.generation.selection import Selection as Selection
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
 from tinydec.runspec import Policy
 
 Floats = NDArray[np.float64]
+
+
+class NotFiniteError(InputError):
+    """Logits that are NaN or infinite: nothing can be selected from them."""
 
 
 class Distribution(NamedTuple):
@@ -31,54 +36,6 @@ class Distribution(NamedTuple):
     probabilities: Floats  # after top-p, renormalised
     kept: NDArray[np.bool_]  # tokens that can be selected
     cdf: Floats  # running sum of the probabilities, 1 from the last probability above 0 on
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """One selected token with everything that it was computed from.
-
-    Attributes:
-        policy: the rule.
-        logits: (V,) the original row, read-only, in the dtype of the decoder.
-        probabilities: (V,) float64, read-only; 0 for tokens that are not kept.
-        kept: ids that could have been selected, ascending.
-        token_id: the selected token.
-        uniform: the number drawn, or None under greedy.
-        interval: [low, high) of the cumulative distribution that the number fell in, or None.
-            The intervals of the kept tokens tile [0, 1) in id order; that of a token whose
-            probability underflowed to 0 is empty.
-        state_before: the generator before the draw.
-        state_after: the generator after it; the same as before under greedy.
-    """
-
-    policy: Policy
-    logits: NDArray[Any]
-    probabilities: Floats
-    kept: tuple[int, ...]
-    token_id: int
-    uniform: float | None
-    interval: tuple[float, float] | None
-    state_before: GeneratorState
-    state_after: GeneratorState
-
-    def same_as(self, other: Selection) -> bool:
-        """Whether every recorded value is the same, arrays bit by bit."""
-        return (
-            self.policy == other.policy
-            and self.kept == other.kept
-            and self.token_id == other.token_id
-            and (self.uniform, self.interval) == (other.uniform, other.interval)
-            and self.state_before == other.state_before
-            and self.state_after == other.state_after
-            and _same_bits(self.logits, other.logits)
-            and _same_bits(self.probabilities, other.probabilities)
-        )
-
-
-def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    return (one.dtype, one.shape) == (other.dtype, other.shape) and (
-        one.tobytes() == other.tobytes()
-    )
 
 
 def distribution(
@@ -100,7 +57,7 @@ def distribution(
     if logits.ndim != 2 or logits.shape[1] == 0:
         raise InputError(f"logits: expected axes (R, V), found shape {logits.shape}")
     if not np.isfinite(logits).all():
-        raise InputError("logits: expected finite values, found NaN or infinity")
+        raise NotFiniteError("logits: expected finite values, found NaN or infinity")
     size = logits.shape[1]
     policy.check_vocabulary(size)
     row = logits.astype(np.float64, order="C")  # sums along V must not depend on the layout
@@ -194,37 +151,26 @@ def choose_rows(
         raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
     original = logits.copy()
     original.setflags(write=False)
-    # An iterator over an array gives read-only rows of it: views, not copies.
-    rows = zip(original, found.probabilities, _kept_ids(found.kept), strict=True)
-    if not policy.samples:
+    if policy.samples:
+        drawn = [draw for draw in draws if isinstance(draw, Draw)]
+        if len(drawn) != len(draws):
+            raise InputError("draws: expected one uniform number for each row, found none")
+        uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
+        _check_uniforms(uniforms)
+        tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
+        sampled = zip(drawn, _intervals(found.cdf, tokens), strict=True)
+        numbers: list[Numbers] = [
+            (u, interval, before, after) for (u, before, after), interval in sampled
+        ]
+    else:
         states = [draw for draw in draws if not isinstance(draw, Draw)]
         if len(states) != len(draws):
             raise InputError("draws: expected none under greedy, found a uniform number")
-        greedy = zip(rows, found.kept.argmax(axis=1).tolist(), states, strict=True)
-        return [Selection(policy, *row, token, None, None, s, s) for row, token, s in greedy]
-    drawn = [draw for draw in draws if isinstance(draw, Draw)]
-    if len(drawn) != len(draws):
-        raise InputError("draws: expected one uniform number for each row, found none")
-    uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
-    _check_uniforms(uniforms)
-    tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
-    intervals = _intervals(found.cdf, tokens)
-    return [
-        Selection(policy, *row, token, u, interval, before, after)
-        for row, token, interval, (u, before, after) in zip(
-            rows, tokens.tolist(), intervals, drawn, strict=True
-        )
-    ]
-
-
-def _kept_ids(kept: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
-    """Yield the ids that each row (of R, V) keeps, ascending."""
-    ids = kept.nonzero()[1].tolist()  # row by row
-    ends = np.add.reduce(kept, axis=1, dtype=np.intp).cumsum().tolist()
-    start = 0
-    for end in ends:
-        yield tuple(ids[start:end])
-        start = end
+        tokens = found.kept.argmax(axis=1)
+        numbers = [(None, None, state, state) for state in states]
+    # An iterator over an array gives read-only rows of it: views, not copies.
+    rows = zip(original, found.probabilities, found.kept, tokens.tolist(), numbers, strict=True)
+    return [selected(policy, *row) for row in rows]
 
 
 def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterator[tuple[float, float]]:

@@ -133,9 +133,10 @@ class BatchCache:
         entries.setflags(write=False)
         return CacheTags(entries, tuple(self._request_numbers), tuple(self._digest_numbers))
 
-    def number_of_request(self, request_id: str) -> int:
-        """Return the number that stands for a request in the tags."""
-        return self._request_numbers.setdefault(request_id, len(self._request_numbers))
+    def numbers_of_requests(self, request_ids: Sequence[str]) -> NDArray[np.intp]:
+        """Return the numbers that stand for requests in the tags."""
+        known = self._request_numbers
+        return np.array([known.setdefault(name, len(known)) for name in request_ids])
 
     def number_of_digest(self, digest: str) -> int:
         """Return the number that stands for a checkpoint in the tags."""
@@ -258,7 +259,7 @@ class BatchCache:
             layer, row, slot = np.argwhere(wrong)[0]
             held = tuple(self._digest_numbers)[tags["checkpoint"][layer, row, slot]]
             raise StaleCacheError(held[:12], checkpoint.digest[:12], f" (row {row})")
-        numbers = np.array([self.number_of_request(name) for name in request_ids])
+        numbers = self.numbers_of_requests(request_ids)
         foreign = (tags["request"] != numbers[:, np.newaxis]) & real  # (L, R, S)
         if foreign.any() and "request" in guards:
             layer, row, slot = np.argwhere(foreign)[0]

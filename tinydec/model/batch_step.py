@@ -187,7 +187,7 @@ def _run(
     seams: BatchSeams,
 ) -> BatchActivations:
     weights = checkpoint.weights
-    numbers = np.array([cache.number_of_request(name) for name in request_ids])
+    numbers = cache.numbers_of_requests(request_ids)
     digest = cache.number_of_digest(checkpoint.digest)
     tags = [new_tags(group, numbers, digest) for group in plan.groups]
     ids, positions = (
