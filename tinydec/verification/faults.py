@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from tinydec.errors import InputError
 from tinydec.verification.lab.catalogue import REQUEST_FAULTS
+from tinydec.verification.lab.catalogue_batch import BATCH_FAULTS
 from tinydec.verification.lab.fault import Fault
 
 #: Every fault, in the order of ids.
-FAULTS: tuple[Fault, ...] = tuple(sorted(REQUEST_FAULTS, key=lambda fault: fault.id))
+FAULTS: tuple[Fault, ...] = tuple(
+    sorted((*REQUEST_FAULTS, *BATCH_FAULTS), key=lambda fault: fault.id)
+)
 
 
 def fault_by_id(text: str) -> Fault:

@@ -74,6 +74,10 @@ class StepObservation:
     stop_reason: str | None
 
 
+#: Kind of an interruption by logits that are NaN or infinite: nothing can be selected.
+NOT_FINITE_KIND = "not finite"
+
+
 @dataclass(frozen=True)
 class Interruption:
     """A step that ended in an exception instead of a record."""
@@ -129,6 +133,17 @@ class RunObservation:
 
 
 @dataclass(frozen=True)
+class NanCount:
+    """NaN in one layer's output of one batch step: in padding and in real rows."""
+
+    run: str
+    step: int
+    layer: int
+    padding: int
+    real: int
+
+
+@dataclass(frozen=True)
 class PostCondition:
     """What a cache operation left behind, beside what it promises."""
 
@@ -176,6 +191,8 @@ class Recording:
         post_conditions: what reset, truncate and export left behind.
         probes: inputs that must be refused.
         crafted: selections from rows made by hand.
+        nan_counts: where batches held NaN, padding included.
+        refusals: batches that a guard stopped.
     """
 
     checkpoint: Checkpoint
@@ -186,6 +203,8 @@ class Recording:
     post_conditions: tuple[PostCondition, ...] = ()
     probes: tuple[Probe, ...] = ()
     crafted: tuple[CraftedRow, ...] = ()
+    nan_counts: tuple[NanCount, ...] = ()
+    refusals: tuple[Interruption, ...] = ()
 
     @property
     def all_runs(self) -> tuple[RunObservation, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinydec.model.activations import Activations, BlockActivations, tensor_names
 from tinydec.verification.alignment import first_difference, position_errors
 from tinydec.verification.audit.checks import Check, Finding, Where, judge
-from tinydec.verification.observation import Recording, RunObservation
+from tinydec.verification.observation import NOT_FINITE_KIND, Recording, RunObservation
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +107,15 @@ def equivalence_checks(
 
 
 def _nan(recording: Recording) -> Iterator[Finding]:
+    for count in recording.nan_counts:
+        yield Finding(
+            f"NaN: {count.padding} in padding, {count.real} in real rows",
+            "no NaN",
+            Where(count.run, count.step, count.layer),
+        )
+    for run in recording.all_runs:
+        if run.interruption is not None and run.interruption.kind == NOT_FINITE_KIND:
+            yield Finding("logits not finite", "no NaN", Where(run.name, run.interruption.step))
     for run in recording.all_runs:
         for step in run.steps:
             for name, array in step.activations.named():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from tinydec.verification.audit.checks import Check, Finding, Where, judge
 from tinydec.verification.observation import (
+    NOT_FINITE_KIND,
     Recording,
     RunObservation,
     StepObservation,
@@ -40,7 +42,7 @@ def position_checks(recording: Recording) -> tuple[Check, ...]:
             3,
             "the next position is the number of consumed inputs",
             "0, 1, 2 …",
-            _positions(runs),
+            chain(_positions(runs), _refused_batches(recording)),
             count=steps,
         ),
         judge(
@@ -118,9 +120,14 @@ def _positions(runs: tuple[RunObservation, ...]) -> Iterator[Finding]:
                     Where(run.name, step.index, position=expected[first]),
                 )
         stop = run.interruption
-        if stop is not None:
+        if stop is not None and stop.kind != NOT_FINITE_KIND:
             where = Where(run.name, stop.step, position=stop.start)
             yield Finding(f"{stop.kind}: {stop.message}", f"position {stop.start}", where)
+
+
+def _refused_batches(recording: Recording) -> Iterator[Finding]:
+    for refusal in recording.refusals:
+        yield Finding(f"{refusal.kind}: {refusal.message}", "no refusal", Where("batch"))
 
 
 def _overwritten(runs: tuple[RunObservation, ...]) -> Iterator[Finding]:

@@ -15,7 +15,9 @@ from tinydec.generation.seams import (
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.seams import (
     CORRECT,
+    CORRECT_BATCH,
     CORRECT_REFERENCE,
+    BatchSeams,
     ReferenceSeams,
     Seams,
 )
@@ -29,12 +31,14 @@ class Intervention:
         load: maps the checkpoint file's content to what is loaded.
         reference: seams of the uncached path.
         request: seams of requests, with those of model and policy inside.
+        batch: seams of batches.
         guards_off: guards that would refuse it.
     """
 
     load: Callable[[Checkpoint], Checkpoint] | None = None
     reference: ReferenceSeams = CORRECT_REFERENCE
     request: RequestSeams = CORRECT_REQUEST
+    batch: BatchSeams = CORRECT_BATCH
     guards_off: frozenset[str] = frozenset()
 
 

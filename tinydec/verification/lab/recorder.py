@@ -6,14 +6,20 @@ switched on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tinydec.errors import InputError
-from tinydec.generation.policy import build_policy, choose_rows
+from tinydec.generation.batch import run_batch
+from tinydec.generation.batch_trace import BatchTrace
+from tinydec.generation.policy import NotFiniteError, build_policy, choose_rows
 from tinydec.generation.request import Request
+from tinydec.generation.schedule import JOIN, BatchRequest, Event
 from tinydec.generation.stream import UniformStream
 from tinydec.generation.trace import StepRecord
 from tinydec.model.activations import Activations
+from tinydec.model.batch_cache import LAYOUTS
 from tinydec.model.cache import KVCache, LayerCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
@@ -21,9 +27,11 @@ from tinydec.model.full import full_forward
 from tinydec.model.guards import GUARDS, GuardError
 from tinydec.model.prefill import prefill
 from tinydec.runspec import SAMPLE, Policy
+from tinydec.verification.lab.batch_recorder import nan_counts, observed_rows
 from tinydec.verification.lab.intervention import NOTHING, Intervention
 from tinydec.verification.lab.scenario import Scenario, ScenarioRun
 from tinydec.verification.observation import (
+    NOT_FINITE_KIND,
     CraftedRow,
     Interruption,
     LayerObservation,
@@ -40,7 +48,10 @@ _NEIGHBOUR = "neighbour"
 
 
 def record(
-    checkpoint: Checkpoint, scenario: Scenario, intervention: Intervention = NOTHING
+    checkpoint: Checkpoint,
+    scenario: Scenario,
+    intervention: Intervention = NOTHING,
+    layouts: Sequence[str] = LAYOUTS,
 ) -> Recording:
     """Run every request of a session and return what was observed.
 
@@ -48,6 +59,7 @@ def record(
         checkpoint: the published checkpoint, in the dtype that is to be used.
         scenario: the requests.
         intervention: what differs from the correct code.
+        layouts: in which layouts the session's rows run side by side; none leaves them out.
     """
     loaded = checkpoint if intervention.load is None else intervention.load(checkpoint)
     generator = np.random.default_rng(_DROPOUT_SEED)
@@ -56,11 +68,19 @@ def record(
         _run(loaded, entry, scenario, intervention, guards, generator, number)
         for number, entry in enumerate(scenario.runs)
     )
+    batches, refusals = _batches(loaded, scenario, intervention, guards, layouts)
     return Recording(
         checkpoint=loaded,
         tensors_digest=loaded.part_digests.tensors,
         mode=loaded.mode,
         runs=runs,
+        rows=tuple(
+            row
+            for batch in batches
+            for row in observed_rows(loaded, batch, intervention.reference, generator)
+        ),
+        nan_counts=tuple(count for batch in batches for count in nan_counts(batch)),
+        refusals=refusals,
         post_conditions=_post_conditions(loaded, intervention),
         probes=(_overflow(loaded, intervention, guards), *_domains(loaded, intervention)),
         crafted=_crafted(loaded, intervention),
@@ -96,6 +116,8 @@ def _run(
         start, before = request.position, _lengths(request)
         try:
             found = request.step()
+        except NotFiniteError as error:
+            interruption = Interruption(len(steps), start, NOT_FINITE_KIND, str(error))
         except (GuardError, InputError) as error:
             kind = type(error).__name__
             interruption = Interruption(len(steps), start, kind, str(error))
@@ -116,6 +138,40 @@ def _run(
         prompt_logits=np.stack([found.last_logits[0] for found in prompts]),
         final_state=request.stream.state,
     )
+
+
+def _batches(
+    checkpoint: Checkpoint,
+    scenario: Scenario,
+    intervention: Intervention,
+    guards: frozenset[str],
+    layouts: Sequence[str],
+) -> tuple[tuple[BatchTrace, ...], tuple[Interruption, ...]]:
+    """Run the session's rows side by side, once in each layout."""
+    encode = checkpoint.vocabulary.encode
+    requests = [
+        BatchRequest(row.name, encode(row.prompt), row.policy, row.seed, row.max_new_tokens)
+        for row in scenario.rows
+    ]
+    joins = [Event(row.joins, JOIN, row.name) for row in scenario.rows if row.joins]
+    batches: list[BatchTrace] = []
+    refusals: list[Interruption] = []
+    for layout in layouts if requests else ():
+        try:
+            batches.append(
+                run_batch(
+                    checkpoint,
+                    requests,
+                    joins,
+                    layout,
+                    keep_activations=True,
+                    seams=intervention.batch,
+                    guards=guards,
+                )
+            )
+        except GuardError as error:
+            refusals.append(Interruption(0, 0, type(error).__name__, str(error)))
+    return tuple(batches), tuple(refusals)
 
 
 def _neighbour(checkpoint: Checkpoint, ids: tuple[int, ...], shift: int) -> KVCache:

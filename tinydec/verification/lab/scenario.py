@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +34,26 @@ class ScenarioRun:
 
 
 @dataclass(frozen=True)
+class BatchRow(ScenarioRun):
+    """One request of a batch, and the step before which it joins."""
+
+    joins: int = 0
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """The requests of one session, and the prompt of a neighbour that runs beside each."""
+    """The requests of one session.
+
+    Attributes:
+        runs: requests that run one by one.
+        rows: requests that run side by side, once in each layout.
+        neighbour_shift: beside each single request stands another one, whose prompt is each
+            token's id plus this, modulo V.
+    """
 
     runs: tuple[ScenarioRun, ...]
-    neighbour_shift: int = 1  # the neighbour's prompt is each token's id plus this, modulo V
+    rows: tuple[BatchRow, ...] = ()
+    neighbour_shift: int = 1
 
 
 def frozen_scenario() -> Scenario:
@@ -52,7 +67,14 @@ def frozen_scenario() -> Scenario:
             ScenarioRun("sampled", ("<bos>", "Y"), Policy("sample", 0.7, 3, 0.95), 41),
             ScenarioRun("greedy", ("<bos>", "A"), Policy(), 41),
             ScenarioRun("full context", ("<bos>", "A", "A", "A"), Policy(), 41),
-        )
+        ),
+        (
+            BatchRow("a", ("<bos>",), Policy("sample", 0.9, 3), 41, max_new_tokens=1),
+            BatchRow("b", ("<bos>", "A"), Policy(), 3),
+            BatchRow("c", ("<bos>", "X", "Y"), Policy("sample", 1.3, 5, 0.95), 5),
+            BatchRow("d", ("<bos>", "Y"), Policy("sample", 0.7, 4), 7),
+            BatchRow("e", ("<bos>",), Policy("sample", 1.1), 11, joins=1),
+        ),
     )
 
 
@@ -74,6 +96,32 @@ def drawn_scenario(checkpoint: Checkpoint, seed: int) -> Scenario:
             ScenarioRun("sampled", prompt(length), sampled, number, max_new_tokens=6),
             ScenarioRun("greedy", prompt(max(2, config.n_positions - 2)), Policy(), number),
             ScenarioRun("full context", prompt(config.n_positions), Policy(), number),
+        ),
+        _drawn_rows(generator, prompt, config.n_positions, top_k),
+    )
+
+
+def _drawn_rows(
+    generator: np.random.Generator,
+    prompt: Callable[[int], tuple[str, ...]],
+    context: int,
+    top_k: int,
+) -> tuple[BatchRow, ...]:
+    """Return five rows of unequal lengths; the first one ends first, the last one joins late."""
+    longest = max(context - 1, 1)
+    lengths = [1, longest, *(int(n) for n in generator.integers(1, longest + 1, size=3))]
+    policies = (
+        Policy("sample", 0.9, top_k),
+        Policy(),
+        Policy("sample", 1.3, None, 0.95),
+        Policy("sample", 0.7, top_k),
+        Policy("sample", 1.1),
+    )
+    limits = (1, None, 5, 4, 3)
+    return tuple(
+        BatchRow(name, prompt(length), policy, int(generator.integers(2**31)), limit, joins)
+        for name, length, policy, limit, joins in zip(
+            "abcde", lengths, policies, limits, (0, 0, 0, 0, 1), strict=True
         )
     )
 
@@ -104,8 +152,3 @@ def with_reachable_eos(checkpoint: Checkpoint, scenario: Scenario) -> Checkpoint
     tokens = checkpoint.vocabulary.tokens
     vocabulary = Vocabulary(tokens, checkpoint.vocabulary.bos, tokens[returned[-1]])
     return Checkpoint.build(checkpoint.config, vocabulary, checkpoint.tensors)
-
-
-def encode(checkpoint: Checkpoint, tokens: Sequence[str]) -> tuple[int, ...]:
-    """Return ids of token strings under the checkpoint's vocabulary."""
-    return checkpoint.vocabulary.encode(tokens)
