@@ -180,15 +180,15 @@ class BatchRun:
             row = Row(request, UniformStream(request.seed), 0)
             row.end = CANCELLED
         trace = GenerationTrace(
-            checkpoint_digest=self.checkpoint.digest,
-            request_id=request.request_id,
-            prompt_ids=request.prompt_ids,
-            policy=request.policy,
-            seed=request.seed,
-            max_new_tokens=request.max_new_tokens,
-            stop_token_ids=tuple(sorted(row.stop_token_ids)),
-            use_cache=True,
-            steps=tuple(row.steps),
+            self.checkpoint.digest,
+            request.request_id,
+            request.prompt_ids,
+            request.policy,
+            request.seed,
+            request.max_new_tokens,
+            tuple(sorted(row.stop_token_ids)),
+            True,
+            tuple(row.steps),
         )
         end = row.end if row.end is not None else STOPPED
         return RowTrace(request, trace, tuple(row.batch_steps), end, row.stream.state)

@@ -7,7 +7,8 @@ token-id order. Ties go to the lowest token id throughout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.generation.seams import CORRECT_POLICY, PolicySeams
-from tinydec.generation.selection import Numbers, selected
 from tinydec.generation.selection import Selection as Selection
+from tinydec.generation.selection import selected
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
 from tinydec.runspec import Policy
 
@@ -158,23 +159,20 @@ def choose_rows(
         uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
         _check_uniforms(uniforms)
         tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
-        sampled = zip(drawn, _intervals(found.cdf, tokens), strict=True)
-        numbers: list[Numbers] = [
-            (u, interval, before, after) for (u, before, after), interval in sampled
-        ]
+        intervals = _intervals(found.cdf, tokens)
     else:
-        states = [draw for draw in draws if not isinstance(draw, Draw)]
-        if len(states) != len(draws):
+        if any(isinstance(draw, Draw) for draw in draws):
             raise InputError("draws: expected none under greedy, found a uniform number")
         tokens = found.kept.argmax(axis=1)
-        numbers = [(None, None, state, state) for state in states]
+        intervals = repeat(None, len(draws))
     # An iterator over an array gives read-only rows of it: views, not copies.
-    rows = zip(original, found.probabilities, found.kept, tokens.tolist(), numbers, strict=True)
+    arrays = original, found.probabilities, found.kept, tokens.tolist()
+    rows = zip(*arrays, draws, intervals, strict=True)
     return [selected(policy, *row) for row in rows]
 
 
-def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterator[tuple[float, float]]:
-    """Yield each row's interval of the token that it selected.
+def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterable[tuple[float, float] | None]:
+    """Return each row's interval of the token that it selected.
 
     The distribution is flat over tokens that are not kept, so the value at the id before is
     the one at the kept token before.

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.generation.stream import GeneratorState
+from tinydec.generation.stream import Draw, GeneratorState
 from tinydec.runspec import Policy
 
 Floats = NDArray[np.float64]
-#: The number drawn, its interval, and the generator's states before and after.
-Numbers = tuple[float | None, tuple[float, float] | None, GeneratorState, GeneratorState]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,8 @@ def selected(
     probabilities: Floats,
     mask: NDArray[np.bool_],
     token_id: int,
-    numbers: Numbers,
+    draw: Draw | GeneratorState,
+    interval: tuple[float, float] | None,
 ) -> Selection:
     """Return a selection whose ``kept`` is read off a mask when somebody asks for it.
 
@@ -93,10 +92,11 @@ def selected(
         probabilities: (V,), read-only.
         mask: (V,), read-only: the tokens that could have been selected.
         token_id: the one that was.
-        numbers: what was drawn.
+        draw: what was drawn, or under greedy the state of the untouched generator.
+        interval: where the number fell, or None under greedy.
     """
     selection = object.__new__(Selection)
-    uniform, interval, before, after = numbers
+    uniform, before, after = draw if isinstance(draw, Draw) else (None, draw, draw)
     values = {
         "policy": policy,
         "logits": logits,

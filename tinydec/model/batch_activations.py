@@ -72,7 +72,7 @@ class BatchActivations:
     @property
     def last_logits(self) -> Array:
         """Logits (R, V) of each row's last real query."""
-        rows: Array = self.logit_rows[self.plan.last_packed]
+        rows: Array = self.logit_rows.take(self.plan.last_packed, 0)
         return rows
 
     def row(self, row: int) -> Activations:

@@ -37,8 +37,11 @@ LAYOUTS = (LEFT, RIGHT, RAGGED)
 #: What a tag holds where there is nothing: no writer, or the position of padding.
 NONE = -1
 
-#: One slot's tag: indices into the cache's request ids and digests, a position, a layer.
-TAG = np.dtype([(name, np.int32) for name in ("request", "position", "layer", "checkpoint")])
+#: One slot's tag: indices into the cache's request ids and digests, a position, a layer, and
+#: how many real tokens the row held before this one.
+TAG = np.dtype(
+    [(name, np.int32) for name in ("request", "position", "layer", "checkpoint", "order")]
+)
 
 
 class BatchTag(NamedTuple):
@@ -66,7 +69,7 @@ class CacheTags:
 
     def at(self, layer: int, row: int, slot: int) -> BatchTag | None:
         """Return one slot's tag, or None where no append has written."""
-        request, position, own_layer, digest = self.entries[layer, row, slot].item()
+        request, position, own_layer, digest, _ = self.entries[layer, row, slot].item()
         if request == NONE:
             return None
         held = None if position == NONE else position
@@ -255,25 +258,25 @@ class BatchCache:
         self.check_sizes(checkpoint)
         tags, real = self.tags[:, :, : self.slots], self.real[:, : self.slots]
         digest = self.number_of_digest(checkpoint.digest)
-        if "checkpoint" in guards and (wrong := (tags["checkpoint"] != digest) & real).any():
-            layer, row, slot = np.argwhere(wrong)[0]
+        numbers = self.numbers_of_requests(request_ids)
+        stale = (tags["checkpoint"] != digest) & real  # (L, R, S)
+        foreign = (tags["request"] != numbers[:, np.newaxis]) & real
+        strange = (tags["layer"] != np.arange(len(tags))[:, np.newaxis, np.newaxis]) & real
+        if "checkpoint" in guards and stale.any():
+            layer, row, slot = np.argwhere(stale)[0]
             held = tuple(self._digest_numbers)[tags["checkpoint"][layer, row, slot]]
             raise StaleCacheError(held[:12], checkpoint.digest[:12], f" (row {row})")
-        numbers = self.numbers_of_requests(request_ids)
-        foreign = (tags["request"] != numbers[:, np.newaxis]) & real  # (L, R, S)
-        if foreign.any() and "request" in guards:
+        if "request" in guards and foreign.any():
             layer, row, slot = np.argwhere(foreign)[0]
             owner = tuple(self._request_numbers)[tags["request"][layer, row, slot]]
             raise ForeignRequestError(owner, request_ids[row], f" (row {row}, slot {slot})")
-        if "layer" in guards:
-            layers = np.arange(len(tags))[:, np.newaxis, np.newaxis]
-            if (wrong := (tags["layer"] != layers) & real).any():
-                layer, row, slot = np.argwhere(wrong)[0]
-                found = int(tags["layer"][layer, row, slot])
-                raise WrongLayerError(int(layer), found, f" (row {row})")
-        if "position" in guards and (wrong := self.lengths != consumed).any():
-            wrong &= ~foreign.any(axis=(0, 2))
-            for row in np.flatnonzero(wrong):
+        if "layer" in guards and strange.any():
+            layer, row, slot = np.argwhere(strange)[0]
+            found = int(tags["layer"][layer, row, slot])
+            raise WrongLayerError(int(layer), found, f" (row {row})")
+        if "position" in guards:
+            own = ~foreign.any(axis=(0, 2))
+            for row in np.flatnonzero((self.lengths != consumed) & own):
                 raise PositionError(int(consumed[row]), int(self.lengths[row]), f" (row {row})")
         context = checkpoint.config.n_positions
         if "overflow" in guards and (wrong := consumed >= context).any():

@@ -30,6 +30,7 @@ class Group(NamedTuple):
     read: slice  # the S slots that attention reads
     token_ids: Ints  # (G, P)
     positions: Ints  # (G, P), rows of wpe that are read, padding included
+    orders: Ints  # (G, P), real tokens that the row held before each query
     real: Bools  # (G, P), which queries are real tokens
     visible: Bools | None  # (G or 1, 1, P or 1, S), which keys a query sees; None: all of them
 
@@ -93,7 +94,9 @@ class Plan:
     @cached_property
     def last_packed(self) -> Ints:
         """Return (R,): the packed row of each row's last real query."""
-        found = np.empty(self.rows, np.intp)
+        found = np.arange(self.rows)
+        if self.groups[0].real.shape == (self.rows, 1):
+            return found  # one query of every row, in order
         base = 0
         for group in self.groups:
             count = group.real.shape[1]
@@ -218,6 +221,7 @@ def _prompt_group(
         place,
         ids,
         positions,
+        np.where(real, index, NONE),
         real,
         None if visible.all() else visible,
     )
@@ -241,20 +245,21 @@ def plan_step(
     if cache.layout == RAGGED:
         shapes = [np.flatnonzero(taken == slot) for slot in sorted(set(taken.tolist()))]
         groups = tuple(
-            _step_group(members, ids, positions, taken, None, len(ids)) for members in shapes
+            _step_group(members, ids, positions, lengths, taken, None) for members in shapes
         )
     else:
         everyone = np.arange(cache.rows)
         seen = None if seams.pads_visible or real_keys.all() else real_keys
-        groups = (_step_group(everyone, ids, positions, taken, seen, len(ids)),)
+        groups = (_step_group(everyone, ids, positions, lengths, taken, seen),)
     return Plan(cache.layout, groups, 0, lengths, lengths + 1, real_keys)
 
 
 def _step_group(
-    members: Ints, ids: Ints, positions: Ints, taken: Ints, seen: Bools | None, rows: int
+    members: Ints, ids: Ints, positions: Ints, orders: Ints, taken: Ints, seen: Bools | None
 ) -> Group:
+    rows = len(ids)
     if len(members) != rows:
-        ids, positions, taken = ids[members], positions[members], taken[members]
+        ids, positions, orders, taken = (part[members] for part in (ids, positions, orders, taken))
     slots = int(taken.max()) + 1
     same = int(taken.min()) == slots - 1
     return Group(
@@ -264,6 +269,7 @@ def _step_group(
         slice(0, slots),
         ids[:, np.newaxis],
         positions[:, np.newaxis],
+        orders[:, np.newaxis],
         np.ones((len(members), 1), np.bool_),
         None if seen is None else seen[:, np.newaxis, np.newaxis, :],
     )
@@ -275,4 +281,5 @@ def new_tags(group: Group, request_numbers: Ints, digest_number: int) -> Array:
     tags["request"] = request_numbers[group.members][:, np.newaxis]
     tags["position"] = np.where(group.real, group.positions, NONE)
     tags["checkpoint"] = digest_number
+    tags["order"] = group.orders
     return tags
