@@ -146,11 +146,11 @@ def _layer_tag(layers: Array) -> int:
 
 
 def _slot_tags(entries: Array, step: BatchStep) -> tuple[SlotTag | None, ...]:
-    """Return each slot's writer and the order of its input among the row's real slots."""
-    ranks = np.argsort(np.argsort(entries["position"], kind="stable"), kind="stable")
     return tuple(
-        None if request == NONE else SlotTag(step.tags.request_ids[request], int(rank))
-        for request, rank in zip(entries["request"].tolist(), ranks, strict=True)
+        None if request == NONE else SlotTag(step.tags.request_ids[request], order)
+        for request, order in zip(
+            entries["request"].tolist(), entries["order"].tolist(), strict=True
+        )
     )
 
 

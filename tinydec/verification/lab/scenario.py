@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -133,22 +133,37 @@ def scenario_for(checkpoint: Checkpoint, seed: int = 0) -> Scenario:
     return drawn_scenario(checkpoint, seed)
 
 
-def with_reachable_eos(checkpoint: Checkpoint, scenario: Scenario) -> Checkpoint:
+def with_reachable_eos(checkpoint: Checkpoint, scenario: Scenario) -> tuple[Checkpoint, Scenario]:
     """Name as ``<eos>`` the token that the greedy run selects at its last position.
 
     A random checkpoint has no token that ends a sequence; this gives it one for which ``eos`` and
-    ``context`` apply at the same step. Where that token comes earlier in the run too, the
-    checkpoint is returned as it is.
+    ``context`` apply at the same step. Where that token comes earlier in the run too, the prompt
+    is taken one token longer, up to the whole context, which leaves a single step. The batch's
+    greedy row gets the same prompt, so that it ends with ``<eos>`` too.
     """
     greedy = next(run for run in scenario.runs if run.name == "greedy")
-    request = Request(
-        checkpoint, checkpoint.vocabulary.encode(greedy.prompt), greedy.policy, greedy.seed
-    )
-    while request.stop_reason is None:
-        request.step()
-    returned = request.trace().returned_ids
-    if returned[-1] in returned[:-1]:
-        return checkpoint
+    filled = next(run for run in scenario.runs if run.name == "full context")
+    prompt = greedy.prompt
+    for extra in range(checkpoint.config.n_positions - len(greedy.prompt) + 1):
+        prompt = greedy.prompt + filled.prompt[:extra]
+        returned = _returned(checkpoint, prompt)
+        if returned[-1] not in returned[:-1]:
+            break
     tokens = checkpoint.vocabulary.tokens
     vocabulary = Vocabulary(tokens, checkpoint.vocabulary.bos, tokens[returned[-1]])
-    return Checkpoint.build(checkpoint.config, vocabulary, checkpoint.tensors)
+    changed = Checkpoint.build(checkpoint.config, vocabulary, checkpoint.tensors)
+    return changed, Scenario(
+        tuple(replace(run, prompt=prompt) if run is greedy else run for run in scenario.runs),
+        tuple(
+            replace(row, prompt=prompt) if row.policy == greedy.policy else row
+            for row in scenario.rows
+        ),
+        scenario.neighbour_shift,
+    )
+
+
+def _returned(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[int, ...]:
+    request = Request(checkpoint, checkpoint.vocabulary.encode(prompt), Policy(), 0)
+    while request.stop_reason is None:
+        request.step()
+    return request.trace().returned_ids
