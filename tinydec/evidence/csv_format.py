@@ -126,10 +126,20 @@ def _header_error(schema: TableSchema, header: Sequence[str]) -> CsvError:
 
 
 def _column_texts(file: str, column: Column, values: list[Any]) -> list[str]:
+    known: dict[tuple[type, Any], str] = {}  # most columns repeat a few words and small integers
+    texts = []
     try:
-        return [_quoted(cell_text(value, column)) for value in values]
+        for value in values:
+            if type(value) not in (str, int, bool):
+                texts.append(_quoted(cell_text(value, column)))
+                continue
+            key = (type(value), value)
+            if key not in known:
+                known[key] = _quoted(cell_text(value, column))
+            texts.append(known[key])
     except InputError as error:
         raise InputError(f"{file}, {error}") from None
+    return texts
 
 
 def _quoted(cell: str) -> str:
