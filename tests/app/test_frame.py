@@ -57,7 +57,7 @@ def test_page_without_a_script_is_no_link(demo: AppTest) -> None:
         ("number_input", "max_new_tokens", (1, 4, None)),
         ("number_input", "tolerance", (1e-16, 1.0, None)),
         ("number_input", "step", (0, 3)),
-        ("selectbox", "prompt", ("<bos>", "<bos> A A A")),
+        ("text_input", "prompt", ("<bos>", "<bos> A A A")),
         ("text_input", "stop_tokens", ("A", "<bos> <eos> A B C D X Y", "")),
         ("toggle", "cache", (False, True)),
         ("segmented_control", "dtype", ("float16", "float64")),
@@ -76,13 +76,20 @@ def test_ends_of_every_control_give_a_page(
 
 def test_typed_prompt_that_cannot_run_is_named_until_it_is_mended(demo: AppTest) -> None:
     demo.run()
-    demo.session_state["prompt"] = "<bos> Q"
-    demo.run()
+    demo.text_input(key="prompt").set_value("<bos> Q").run()
     sound(demo)
     assert "found &#x27;Q&#x27;; ran with &lt;bos&gt;" in notes(demo)[0]
-    demo.session_state["prompt"] = "<bos> A"
-    demo.run()
+    demo.text_input(key="prompt").set_value("<bos> A").run()
     assert notes(demo) == []
+
+
+def test_every_example_prompt_can_be_chosen(demo: AppTest) -> None:
+    demo.run()
+    menu = demo.menu_button(key="_examples")
+    assert len(menu.options) == 12
+    menu.click_index(4).run()
+    sound(demo)
+    assert demo.session_state["prompt"] == "<bos> A B"
 
 
 def test_note_about_the_url_goes_when_its_control_is_moved(demo: AppTest) -> None:

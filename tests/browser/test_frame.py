@@ -126,6 +126,25 @@ def test_junk_falls_back_with_a_note(
     assert visit.notes() == []
 
 
+def test_typed_prompt_runs_or_is_named(demo_server: Server, visitor: Callable[..., Visit]) -> None:
+    visit = visitor(demo_server)
+    visit.open("second")
+    field = visit.page.get_by_label("Prompt", exact=True)
+    for text, noted in (("<bos> B B", 0), ("<bos> Q", 1), ("<bos> A", 0)):
+        field.fill(text)
+        field.press("Enter")
+        visit.idle()
+        assert query(visit)["prompt"] == text
+        assert len(visit.notes()) == noted
+    visit.page.get_by_role("button", name="Try").click()
+    visit.page.get_by_role("option", name="<bos> X Y X").or_(
+        visit.page.get_by_role("menuitem", name="<bos> X Y X")
+    ).click()
+    visit.idle()
+    assert query(visit)["prompt"] == "<bos> X Y X"
+    clean(visit)
+
+
 def test_two_visitors_differ_in_every_control_and_never_meet(
     demo_server: Server, visitor: Callable[..., Visit]
 ) -> None:

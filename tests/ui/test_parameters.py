@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tinydec.generation.generate import new_request
 from tinydec.model.storage import load_checkpoint
 from tinydec.runspec import Policy, RunSpec
+from tinydec.ui.domains import NAMES, Limits
 from tinydec.ui.parameters import (
-    NAMES,
-    Limits,
     Reading,
     default_prompts,
     defaults,

@@ -49,12 +49,16 @@ Rules that the frame counts on
   in CSS). Never text on coloured plotly marks: labelled cells are a :func:`number_grid`.
 - Compute is a function ``(checkpoint, spec, *extra)`` under ``@ui.computed(...)``, called as
   ``f(run, *extra)``. It may only depend on its arguments. Import it; do not put logic in pages.
+- A selectbox that accepts new options loses the beginning of what is typed: use a text input.
+- The frame's notes are ``st.html`` with the class ``td-notes``; an ``InputError`` that leaves a
+  page is shown as one line.
 - Fill columns row by row, or they stack out of order on a phone.
 """
 
 from tinydec.ui.compute import computed, current_trace
 from tinydec.ui.controls import frame
 from tinydec.ui.current import CurrentRun, current_run, current_step, set_controls
+from tinydec.ui.domains import NAMES
 from tinydec.ui.exercise import Task, exercise, scores
 from tinydec.ui.html import Card, Chip, digits
 from tinydec.ui.number_grid import Cell, Frame, Grid, chosen_cell, number_grid
@@ -67,7 +71,6 @@ from tinydec.ui.pages import (
     navigation,
     page_link,
 )
-from tinydec.ui.parameters import NAMES
 from tinydec.ui.show import (
     cards,
     chips,

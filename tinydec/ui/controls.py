@@ -13,13 +13,13 @@ import streamlit as st
 
 from tinydec.errors import InputError
 from tinydec.runspec import DTYPES, FROZEN, POLICY_KINDS
-from tinydec.ui import parameters
+from tinydec.ui import domains, parameters
 from tinydec.ui.checkpoints import session_checkpoint, upload_control
 from tinydec.ui.compute import settle_memory
 from tinydec.ui.copy_link import copy_link
 from tinydec.ui.current import current_run
+from tinydec.ui.domains import Limits
 from tinydec.ui.pages import CATALOGUE, Catalogue, PageInfo, mark_routed
-from tinydec.ui.parameters import Limits
 from tinydec.ui.style import APP_CSS
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _URL_NOTES = "_url_notes"
 _BIND: Literal["query-params"] = "query-params"
+_EXAMPLES = "_examples"
 _TYPED = ("prompt", "stop_tokens")
 
 
@@ -40,7 +41,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
     _read_url(limits, info, catalogue.parameters(), identity)
     st.html(f"<style>{APP_CSS}</style>")
     st.title(info.title, anchor=False)
-    with st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         _draw(info, limits)
     _show_notes(info)
     try:
@@ -83,7 +84,7 @@ def _show_notes(info: PageInfo) -> None:
     where, kept = st.session_state.get(_URL_NOTES, ("", []))
     if where == info.url_path:
         for note, ran in kept:
-            if note.name not in parameters.NAMES or st.session_state.get(note.name) == ran:
+            if note.name not in domains.NAMES or st.session_state.get(note.name) == ran:
                 notes.setdefault(note.name, note)
     else:
         st.session_state.pop(_URL_NOTES, None)
@@ -96,16 +97,22 @@ def _show_notes(info: PageInfo) -> None:
 
 
 def _draw(info: PageInfo, limits: Limits) -> None:
-    prompts = parameters.default_prompts(limits)
-    typed = st.session_state.get("prompt") or st.query_params.get("prompt")
-    st.selectbox(
+    # A selectbox that takes new options will not do: it drops a typed text's beginning when that
+    # is the chosen option, and every prompt begins with `<bos>`.
+    st.text_input(
         "Prompt",
-        prompts if not typed or typed in prompts else (*prompts, typed),
+        limits.first_token,
         key="prompt",
         bind=_BIND,
-        accept_new_options=True,
-        help=f"Choose a prefix or type one. Tokens: `{' '.join(limits.vocabulary.tokens[:32])}`",
-        width=210,
+        help=f"Tokens separated by spaces: `{' '.join(limits.vocabulary.tokens[:32])}`",
+        width=170,
+    )
+    st.menu_button(
+        "Try",
+        parameters.default_prompts(limits),
+        key=_EXAMPLES,
+        format_func="`{}`".format,
+        on_click=_take_example,
     )
     st.segmented_control(
         "Policy",
@@ -127,16 +134,22 @@ def _draw(info: PageInfo, limits: Limits) -> None:
         copy_link(key="_link")
 
 
+def _take_example() -> None:
+    prompt = st.session_state.get(_EXAMPLES)
+    if prompt is not None:
+        st.session_state["prompt"] = prompt
+
+
 def _sampling(limits: Limits, width: Any) -> None:
-    low, high = parameters.TEMPERATURE
+    low, high = domains.TEMPERATURE
     st.slider("Temperature", low, high, 1.0, 0.05, key="temperature", bind=_BIND, width=width)
     size = len(limits.vocabulary)
     if size > 1:
         st.slider("Top-k", 1, size, size, 1, key="top_k", bind=_BIND, width=width)
-    low, high = parameters.TOP_P
+    low, high = domains.TOP_P
     st.slider("Top-p", low, high, 1.0, 0.05, key="top_p", bind=_BIND, width=width)
     _integer(
-        "Seed", "seed", 0, parameters.LARGEST_SEED, 41, width=width if width == "stretch" else 140
+        "Seed", "seed", 0, domains.LARGEST_SEED, 41, width=width if width == "stretch" else 140
     )
 
 
@@ -159,7 +172,7 @@ def _run(limits: Limits) -> None:
     st.segmented_control(
         "Number format", DTYPES, default="float32", key="dtype", bind=_BIND, required=True
     )
-    low, high = parameters.TOLERANCE
+    low, high = domains.TOLERANCE
     st.number_input(
         "Tolerance",
         low,

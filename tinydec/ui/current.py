@@ -10,7 +10,8 @@ import streamlit as st
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
 from tinydec.ui.checkpoints import session_checkpoint
-from tinydec.ui.parameters import NAMES, Limits, Note, settle
+from tinydec.ui.domains import NAMES, Limits
+from tinydec.ui.parameters import Note, settle
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
+from urllib.parse import urlencode
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -83,8 +85,15 @@ def token_row(
 
 
 def cards(row: Iterable[Card], *, label: str) -> None:
-    """Draw one row of verdict cards (no more than one on a page)."""
-    st.html(cards_html(row, label))
+    """Draw one row of verdict cards (no more than one on a page).
+
+    A card's link opens its page with the shared controls as they are.
+    """
+    query = urlencode(st.query_params.to_dict())
+    linked = [
+        replace(card, href=f"{card.href}?{query}") if card.href and query else card for card in row
+    ]
+    st.html(cards_html(linked, label))
 
 
 def figure(chart: go.Figure, *, key: str, alt: str) -> None:

@@ -1,0 +1,210 @@
+"""Decoding policy: the fixed row, the draw, what moving a slider changes, and the exercises."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinydec.evidence.policy_tables import choose_for, policy_text
+from tinydec.figures.policy import PolicyPicture
+from tinydec.generation.generate import new_request
+from tinydec.generation.policy import Selection, distribution
+from tinydec.generation.seeds import first_uniforms, token_counts
+from tinydec.generation.stream import Draw, GeneratorState, UniformStream
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.vocabulary import Vocabulary
+from tinydec.runspec import SAMPLE, Policy, RunSpec
+from tinydec.ui.exercise import Task
+from tinydec.ui.html import digits
+from tinydec.ui.lessons.rows import row_choices, row_text
+from tinydec.verification.prefixes import controlled_prefixes
+
+#: Seeds 0 to 999 draw from the shown row.
+SEEDS = 1000
+
+
+def prompt_row(checkpoint: Checkpoint, spec: RunSpec) -> NDArray[np.floating]:
+    """Return the final logits row (V,) after the prompt, read-only, in the spec's dtype."""
+    return new_request(checkpoint, spec).step().selection.logits
+
+
+def seed_uniforms(_checkpoint: Checkpoint, _spec: RunSpec) -> NDArray[np.float64]:
+    """Return the first number of each of the seeds, (N,); the same for every run."""
+    return first_uniforms(SEEDS)
+
+
+def nth_draw(seed: int, index: int) -> Draw:
+    """Return the draw that comes after ``index`` others."""
+    stream = UniformStream(seed)
+    for _ in range(index):
+        stream.draw()
+    return stream.draw()
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """One fixed row, one draw, and what the policy makes of them.
+
+    Attributes:
+        selection: the token and its record.
+        draw: the number that a sampling policy consumes; greedy leaves it.
+        counts: (V,) how often each token was selected by the seeds.
+        picture: everything the figure shows.
+    """
+
+    selection: Selection
+    draw: Draw
+    counts: NDArray[np.intp]
+    picture: PolicyPicture
+
+
+def study(
+    vocabulary: Vocabulary,
+    row: NDArray[np.floating],
+    policy: Policy,
+    draw: Draw,
+    uniforms: NDArray[np.float64],
+) -> Study:
+    """Apply a policy to a fixed row (V,) and to many first draws (N,)."""
+    selection = choose_for(row, policy, draw)
+    found = distribution(row[np.newaxis, :], policy)  # (V,) -> (1, V)
+    counts = token_counts(row, policy, uniforms)
+    picture = PolicyPicture(
+        tokens=vocabulary.tokens,
+        logits=row,
+        softmax=found.softmax[0],
+        top_k=found.top_k[0],
+        probabilities=found.probabilities[0],
+        kept=found.kept[0],
+        cdf=found.cdf[0],
+        selected=selection.token_id,
+        uniform=selection.uniform,
+        shares=counts / len(uniforms),
+        titles=_titles(policy, len(uniforms)),
+    )
+    return Study(selection, draw, counts, picture)
+
+
+def _titles(policy: Policy, seeds: int) -> tuple[str, str, str, str, str]:
+    temperature = policy.temperature if policy.samples else 1.0
+    top_k = "all" if policy.top_k is None else str(policy.top_k)
+    top_p = "all" if policy.top_p is None else f"{policy.top_p:g}"
+    if not policy.samples:
+        top_k, top_p = "1", "all"
+    return ("logits", f"T = {temperature:g}", f"top-k {top_k}", f"top-p {top_p}", f"{seeds} seeds")
+
+
+def near_tie(vocabulary: Vocabulary, row: NDArray[np.floating]) -> str:
+    """Return a sentence about the two highest logits."""
+    if len(row) < 2:
+        return "The vocabulary has one token, so there is nothing to choose."
+    first, second = np.argsort(-row.astype(np.float64), kind="stable")[:2].tolist()
+    lead = float(row[first]) - float(row[second])
+    one, other = vocabulary.tokens[first], vocabulary.tokens[second]
+    if lead == 0:
+        return f"{one} and {other} are exactly tied; the lower token id, {one}, comes first."
+    close = " A near-tie: greedy always takes the first." if lead < 0.05 else ""
+    return f"{one} leads {other} by {digits(lead, 3)} logits.{close}"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the page showed before a control moved: small values only, no array."""
+
+    prompt: tuple[str, ...]
+    policy: Policy
+    seed: int
+    index: int
+    state: GeneratorState
+    token: str
+
+
+def moved_text(before: Seen | None, now: Seen) -> str:
+    """Return what the last moved control did to the generator and to the token."""
+    state = f"{now.state.state & 0xFFFFFFFF:08x}"
+    if before is None or before == now:
+        return (
+            f"Move a slider: the generator stays at …{state}, because nothing is drawn until a "
+            f"token is selected."
+        )
+    if before.state != now.state:
+        return (
+            f"Seed or step moved: seed {now.seed} after {now.index} draws stands at …{state}. "
+            f"That is another generator state, so another number comes next."
+        )
+    if before.policy == now.policy:
+        return f"The row changed, the generator did not: it still stands at …{state}."
+    token = f"still {now.token}" if before.token == now.token else f"{before.token} → {now.token}"
+    return (
+        f"You moved the policy from {policy_text(before.policy)} to {policy_text(now.policy)}. "
+        f"Generator: unchanged at …{state}, all 128 bits compared, so 0 numbers consumed. "
+        f"Token: {token}."
+    )
+
+
+# Exercises ---------------------------------------------------------------------------------------
+
+
+def interval_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
+    """Ask which token a uniform number selects from given probabilities."""
+    case = rng.choice(controlled_prefixes(checkpoint))
+    row = prompt_row(checkpoint, RunSpec(prompt=tuple(case.tokens.split())))
+    size = len(row)
+    policy = Policy(SAMPLE, rng.choice((0.5, 1.0, 2.0)), min(rng.choice((2, 3, 4)), size))
+    found = distribution(row[np.newaxis, :], policy)
+    cdf = found.cdf[0]
+    spans = [(low, high) for low, high in pairwise([0.0, *cdf.tolist()]) if high > low]
+    # Well inside a wide interval, so that rounding to two digits cannot move the number out.
+    wide = [(low, high) for low, high in spans if high - low > 0.04]
+    low, high = rng.choice(wide or spans)
+    uniform = low + (high - low) * rng.uniform(0.35, 0.65)
+    uniform = round(uniform, 2) if wide else uniform
+    state = UniformStream(0).state
+    selection = choose_for(row, policy, Draw(uniform, state, state))
+    tokens = checkpoint.vocabulary.tokens
+    choices = row_choices(selection)
+    answer = tokens[selection.token_id]
+    start, end = selection.interval or (0.0, 1.0)
+    return Task(
+        question=(
+            f"After `{case.tokens}`, with {policy_text(policy)}, the probabilities are\n\n"
+            f"{row_text(tokens, selection.probabilities, choices)}\n\n"
+            f"The generator draws $u = {uniform:g}$. Which token is selected?"
+        ),
+        answer=answer,
+        hint="Add the probabilities up from left to right until the sum first exceeds $u$.",
+        solution=(
+            f"The running sum goes from {start:.3f} to {end:.3f} at `{answer}`, and "
+            f"{start:.3f} ≤ {uniform:g} < {end:.3f}."
+        ),
+        choices=tuple(tokens[i] for i in choices),
+    )
+
+
+def temperature_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
+    """Ask for the ratio of two probabilities at a temperature."""
+    case = rng.choice(controlled_prefixes(checkpoint))
+    row = prompt_row(checkpoint, RunSpec(prompt=tuple(case.tokens.split()))).astype(np.float64)
+    if len(row) < 2:
+        return Task("One token alone has probability…", 1, "It must sum to 1.", "It is 1.")
+    first, second = np.argsort(-row, kind="stable")[:2].tolist()
+    temperature = rng.choice((0.25, 0.5, 2.0, 4.0))
+    softmax = distribution(row[np.newaxis, :], Policy(SAMPLE, temperature)).softmax[0]
+    ratio = float(softmax[first] / softmax[second])
+    tokens = checkpoint.vocabulary.tokens
+    gap = float(row[first] - row[second])
+    return Task(
+        question=(
+            f"After `{case.tokens}` the logit of `{tokens[first]}` is {gap:.4f} above that of "
+            f"`{tokens[second]}`. At temperature {temperature:g}, how many times as likely is "
+            f"`{tokens[first]}`? (Accepted within 2 %.)"
+        ),
+        answer=ratio,
+        hint="In a ratio of two softmax values the sum below the line cancels.",
+        solution=f"$e^{{{gap:.4f}/{temperature:g}}} = {ratio:.4g}$",
+        tolerance=0.02 * ratio,
+    )
