@@ -105,7 +105,7 @@ def _frozen_peer(checkpoint: Checkpoint, threads: int) -> dict[str, Job]:
 def gpt2_small(threads: int, quick: bool, with_peer: bool) -> list[Row]:
     """Return the decode step of a model with the sizes of GPT-2 small."""
     checkpoint = ours.random_checkpoint(ours.GPT2_SMALL)
-    steps, repetitions = (2, 1) if quick else (_DECODE_STEPS, 7)
+    steps, repetitions = (2, 1) if quick else (_DECODE_STEPS, 5)
     prompt = range(1000, 1000 + _PROMPT_LENGTH)
     jobs = {"decode": ours.GreedyDecoder(checkpoint, prompt, steps).job()}
     if with_peer:
