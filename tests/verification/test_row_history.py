@@ -14,6 +14,10 @@ CHECKPOINT = random_checkpoint(ModelConfig(13, 11, 15, 3, 3, 23), 7, "float32")
 STEPS = run_cached(CHECKPOINT, np.array([[4, 0, 12, 7, 9], [1, 1, 2, 3, 5]]), 2)
 
 
+def floats(*values: float):
+    return np.array(values, np.float32)
+
+
 def changed(steps, row=0):
     return [
         (h.layer, h.tensor, h.position, h.changed_steps)
@@ -69,10 +73,10 @@ def test_no_steps_have_no_rows():
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        (np.float32([1, 2]), np.float32([1, 2]), True),
-        (np.float32([0.0]), np.float32([-0.0]), False),
-        (np.float32([np.nan]), np.float32([np.nan]), True),
-        (np.float32([1]), np.float64([1]), False),
+        (floats(1, 2), floats(1, 2), True),
+        (floats(0.0), floats(-0.0), False),
+        (floats(np.nan), floats(np.nan), True),
+        (floats(1), np.ones(1), False),
         (np.zeros((1, 2)), np.zeros((2, 1)), False),
     ],
 )

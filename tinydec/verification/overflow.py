@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,15 @@ _REQUEST = "overflow"
 _ROLLING = Seams(rolls_when_full=True)
 
 
+class Judged(NamedTuple):
+    """What came of reading the input, held against the full forward over the kept window."""
+
+    logits: Array  # (V,) of the new input
+    key_errors: NDArray[np.float64]  # (L, N) largest difference of each slot's keys
+    max_abs_error: float  # of the logits
+    same_argmax: bool  # whether greedy would select the same token
+
+
 @dataclass(frozen=True, eq=False)
 class OverflowOutcome:
     """What one method makes of the input that does not fit.
@@ -44,11 +53,7 @@ class OverflowOutcome:
         method: one of ``METHODS``.
         token_ids: the inputs that the cache stands for afterwards.
         key_positions: for each slot, the position row under which its key was made.
-        logits: (V,) of the new input; None where it was refused.
-        key_errors: (L, N) largest difference of each slot's keys from those of the full
-            forward over the kept window; None where it was refused.
-        max_abs_error: largest difference of the logits from that full forward; None likewise.
-        same_argmax: whether greedy would select the same token; None likewise.
+        judged: what came of reading the input; None where it was refused.
         multiply_adds: the method's work for this input, all logits rows counted.
         refusal: the refusal's own words; empty where the input was read.
         unchanged: whether the cache has the bits that it had before.
@@ -57,10 +62,7 @@ class OverflowOutcome:
     method: str
     token_ids: tuple[int, ...]
     key_positions: tuple[int, ...]
-    logits: Array | None
-    key_errors: NDArray[np.float64] | None
-    max_abs_error: float | None
-    same_argmax: bool | None
+    judged: Judged | None
     multiply_adds: int
     refusal: str
     unchanged: bool
@@ -179,9 +181,7 @@ def _refuse(checkpoint: Checkpoint, filled: tuple[int, ...], token_id: int) -> O
     after = cache.export()
     pairs = zip((*before.keys, *before.values), (*after.keys, *after.values), strict=True)
     unchanged = before.token_ids == after.token_ids and all(same_bytes(a, b) for a, b in pairs)
-    return OverflowOutcome(
-        REFUSE, filled, tuple(range(len(filled))), None, None, None, None, 0, refusal, unchanged
-    )
+    return OverflowOutcome(REFUSE, filled, tuple(range(len(filled))), None, 0, refusal, unchanged)
 
 
 def _slide(
@@ -211,14 +211,12 @@ def _read(
 ) -> OverflowOutcome:
     stored = np.stack([layer.valid()[0][0] for layer in cache.layers])  # (L, h, N, d_h)
     errors = absolute_difference(stored, keys).max(axis=(1, 3))  # (L, h, N, d_h) -> (L, N)
+    largest = float(absolute_difference(logits, reference).max())
     return OverflowOutcome(
         method=method,
         token_ids=tuple(cache.token_ids()[0].tolist()),
         key_positions=tuple(-1 if tag is None else tag.order for tag in cache.layers[0].tags),
-        logits=logits,
-        key_errors=errors,
-        max_abs_error=float(absolute_difference(logits, reference).max()),
-        same_argmax=bool(logits.argmax() == reference.argmax()),
+        judged=Judged(logits, errors, largest, bool(logits.argmax() == reference.argmax())),
         multiply_adds=work,
         refusal="",
         unchanged=False,

@@ -179,7 +179,8 @@ def _decode(
     for layer in cache.layers if part else ():
         stored: Array = getattr(layer, str(part))
         stored[:, :, position] += np.asarray(amount, stored.dtype)
-    return decode_step(checkpoint, cache, [ids[-1]], _REQUEST).last_logits[0]
+    logits: Array = decode_step(checkpoint, cache, [ids[-1]], _REQUEST).last_logits[0]
+    return logits
 
 
 def _largest(one: Array, other: Array) -> float:

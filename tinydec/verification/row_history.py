@@ -76,8 +76,9 @@ def _tensor_histories(
 
 def _array(step: CachedStep, row: int, layer: int, tensor: str) -> Array:
     stored = step.stored[layer]
-    both = {"K": stored.keys, "V": stored.values}
-    return both[tensor][row]  # (B, h, t, d_h) -> (h, t, d_h)
+    both: dict[str, Array] = {"K": stored.keys, "V": stored.values}
+    held: Array = both[tensor][row]  # (B, h, t, d_h) -> (h, t, d_h)
+    return held
 
 
 def same_bytes(one: Array, other: Array) -> bool:
