@@ -92,7 +92,8 @@ def _order(row: Floats, seams: PolicySeams) -> NDArray[np.intp]:
     """Return token ids (R, V), highest logit first, ties by lowest id."""
     if not seams.ties_take_last:
         return np.argsort(-row, axis=1, kind="stable")
-    return row.shape[1] - 1 - np.argsort(-row[:, ::-1], axis=1, kind="stable")
+    last_first: NDArray[np.intp] = np.argsort(-row[:, ::-1], axis=1, kind="stable")
+    return row.shape[1] - 1 - last_first
 
 
 def _normalised(weights: Floats) -> Floats:

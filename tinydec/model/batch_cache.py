@@ -51,6 +51,7 @@ class BatchTag(NamedTuple):
     position: int | None  # None where it is padding
     layer: int
     checkpoint_digest: str
+    order: int  # real tokens that the row held before; of no meaning where it is padding
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +70,11 @@ class CacheTags:
 
     def at(self, layer: int, row: int, slot: int) -> BatchTag | None:
         """Return one slot's tag, or None where no append has written."""
-        request, position, own_layer, digest, _ = self.entries[layer, row, slot].item()
+        request, position, own_layer, digest, order = self.entries[layer, row, slot].item()
         if request == NONE:
             return None
         held = None if position == NONE else position
-        return BatchTag(self.request_ids[request], held, own_layer, self.digests[digest])
+        return BatchTag(self.request_ids[request], held, own_layer, self.digests[digest], order)
 
 
 class BatchCache:
