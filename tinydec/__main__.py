@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tinydec import __version__
 from tinydec.cli import evidence, generation, memory, training
-from tinydec.cli.parser import build_parser
+from tinydec.cli.parser import HelpRequestedError, build_parser
 from tinydec.cli.text import Outcome, one_line
 from tinydec.errors import InputError
 
@@ -51,11 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    parser = build_parser()
     try:
-        options = parser.parse_args(arguments)
-    except SystemExit:  # after --help and --version
-        _write("")
+        options = build_parser().parse_args(arguments)
+    except HelpRequestedError as help_text:
+        _write(str(help_text))
+        return 0
+    if options.version:
+        _write(f"tinydec {__version__}\n")
         return 0
     if options.command is None:
         raise InputError(f"command: expected one of {', '.join(_COMMANDS)}, found none")

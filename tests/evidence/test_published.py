@@ -52,12 +52,10 @@ def test_each_value_stands_beside_its_measurement(report: AuditReport) -> None:
 
 
 def test_measurements_follow_the_report(report: AuditReport) -> None:
-    run = report.run("greedy")
+    run, whole = report.run("greedy"), report.equivalence
     exchanged = replace(
         report,
-        equivalence=replace(
-            report.equivalence, tolerance=0.5, prefixes=report.equivalence.prefixes[:3]
-        ),
+        equivalence=replace(whole, tolerance=0.5, prefixes=whole.prefixes[:3]),
         memory=tuple(replace(m, valid_bytes=3 * m.tokens) for m in report.memory[:3]),
         runs=(replace(run, cached=report.run("sample").cached), report.run("sample")),
         failures=(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any, NoReturn
 
-from tinydec import __version__
 from tinydec.errors import InputError
 
 _EXIT_CODES = "Exit codes: 0 pass, 1 fail, 2 bad input."
@@ -26,8 +25,20 @@ _EXAMPLES = {
 }
 
 
+class HelpRequestedError(Exception):
+    """Raised for ``--help``; its message is the text to print."""
+
+
 class Parser(ArgumentParser):
-    """An argument parser that raises instead of printing its usage and leaving."""
+    """An argument parser that raises instead of printing and leaving."""
+
+    def print_help(self, file: Any = None) -> NoReturn:  # noqa: ARG002 - as in argparse
+        """Hand the help text to the caller, who knows what to do when it cannot be printed.
+
+        Raises:
+            HelpRequestedError: always.
+        """
+        raise HelpRequestedError(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line.
@@ -48,7 +59,7 @@ def build_parser() -> Parser:
         "\n".join(["commands:", *lines]),
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"tinydec {__version__}")
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="command", help="one of those below"
     )
