@@ -219,13 +219,13 @@ POSITION: tuple[Fault, ...] = (
     ),
     Fault(
         "F37", "returned-token-fed-back", 3,
-        "The last returned token is consumed although the context is full.",
+        "The last returned token is consumed although the context is full, at a position that "
+        "does not exist.",
         "consumed against returned tokens; the refusal that did not come", "course",
         solo(
-            model=Seams(past_context=actions.clamp),
             stop_reason=actions.once_more_past_context,
             capacity_factor=1,
-            guards_off=_PAST_END,
+            guards_off=frozenset({"overflow"}),
         ),
         guard="overflow", needs="a run that fills the context",
     ),

@@ -1,56 +1,82 @@
-"""Whether two recordings differ in anything: a fault that changes nothing did not act."""
+"""Whether two recordings differ in anything: a fault that changes nothing did not act.
+
+Numbers differ when they are further apart than the tolerance: the same product in another memory
+layout may round otherwise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinydec.generation.policy import Selection
+from tinydec.verification.compare import absolute_difference
 from tinydec.verification.observation import (
     LayerObservation,
     Recording,
     RunObservation,
     StepObservation,
-    same_bits,
 )
 
+Array = NDArray[Any]
+_Far = Callable[[Array, Array], bool]
 
-def recordings_differ(one: Recording, other: Recording) -> bool:
-    """Return whether any recorded fact differs."""
+
+def recordings_differ(one: Recording, other: Recording, tolerance: float) -> bool:
+    """Return whether any recorded fact differs, numbers by more than ``tolerance``."""
+
+    def far(a: Array, b: Array) -> bool:
+        if a.shape != b.shape:
+            return True
+        difference = absolute_difference(a, b)
+        difference[np.isnan(a) & np.isnan(b)] = 0.0
+        return bool((difference > tolerance).any())
+
+    pairs = list(zip(one.all_runs, other.all_runs, strict=False))
     return (
-        one.checkpoint.part_digests != other.checkpoint.part_digests
-        or (one.tensors_digest, one.mode) != (other.tensors_digest, other.mode)
-        or one.post_conditions != other.post_conditions
-        or one.probes != other.probes
-        or one.nan_counts != other.nan_counts
-        or one.refusals != other.refusals
+        _facts(one) != _facts(other)
         or len(one.all_runs) != len(other.all_runs)
         or any(
-            not a.selection.same_as(b.selection)
+            _selections_differ(a.selection, b.selection, far)
             for a, b in zip(one.crafted, other.crafted, strict=True)
         )
-        or any(_runs_differ(a, b) for a, b in zip(one.all_runs, other.all_runs, strict=True))
+        or any(_runs_differ(a, b, far) for a, b in pairs)
     )
 
 
-def _runs_differ(one: RunObservation, other: RunObservation) -> bool:
+def _facts(recording: Recording) -> tuple[Any, ...]:
+    return (
+        recording.checkpoint.part_digests,
+        recording.tensors_digest,
+        recording.mode,
+        recording.post_conditions,
+        [(probe.name, probe.refused is None, probe.outcome) for probe in recording.probes],
+        recording.nan_counts,
+        recording.refusals,
+    )
+
+
+def _runs_differ(one: RunObservation, other: RunObservation, far: _Far) -> bool:
     return (
         len(one.steps) != len(other.steps)
         or one.prompt_ids != other.prompt_ids
         or one.interruption != other.interruption
         or one.final_state != other.final_state
-        or not same_bits(one.prompt_logits, other.prompt_logits)
-        or any(_steps_differ(a, b) for a, b in zip(one.steps, other.steps, strict=True))
+        or far(one.prompt_logits, other.prompt_logits)
+        or any(_steps_differ(a, b, far) for a, b in zip(one.steps, other.steps, strict=True))
     )
 
 
-def _steps_differ(one: StepObservation, other: StepObservation) -> bool:
+def _steps_differ(one: StepObservation, other: StepObservation, far: _Far) -> bool:
     return (
-        one.inputs != other.inputs
-        or one.checkpoint.digest != other.checkpoint.digest
-        or one.owner != other.owner
-        or one.stop_reason != other.stop_reason
-        or one.activations.positions != other.activations.positions
-        or not one.selection.same_as(other.selection)
-        or any(_layers_differ(a, b) for a, b in zip(one.layers, other.layers, strict=True))
+        _step_facts(one) != _step_facts(other)
+        or _selections_differ(one.selection, other.selection, far)
+        or any(_layers_differ(a, b, far) for a, b in zip(one.layers, other.layers, strict=True))
         or any(
-            not same_bits(a, b)
+            far(a, b)
             for (_, a), (_, b) in zip(
                 one.activations.named(), other.activations.named(), strict=True
             )
@@ -58,11 +84,44 @@ def _steps_differ(one: StepObservation, other: StepObservation) -> bool:
     )
 
 
-def _layers_differ(one: LayerObservation, other: LayerObservation) -> bool:
+def _step_facts(step: StepObservation) -> tuple[Any, ...]:
     return (
-        (one.tag, one.length_before, one.length_after, one.slot_tags, one.shares_memory)
-        != (other.tag, other.length_before, other.length_after, other.slot_tags,
-            other.shares_memory)
-        or not same_bits(one.keys, other.keys)
-        or not same_bits(one.values, other.values)
+        step.inputs,
+        step.checkpoint.digest,
+        step.owner,
+        step.stop_reason,
+        step.activations.positions,
+    )
+
+
+def _selections_differ(one: Selection, other: Selection, far: _Far) -> bool:
+    return (
+        (one.policy, one.kept, one.token_id, one.uniform, one.state_before, one.state_after)
+        != (
+            other.policy,
+            other.kept,
+            other.token_id,
+            other.uniform,
+            other.state_before,
+            other.state_after,
+        )
+        or far(one.probabilities, other.probabilities)
     )  # fmt: skip
+
+
+def _layers_differ(one: LayerObservation, other: LayerObservation, far: _Far) -> bool:
+    return (
+        _layer_facts(one) != _layer_facts(other)
+        or far(one.keys, other.keys)
+        or far(one.values, other.values)
+    )
+
+
+def _layer_facts(layer: LayerObservation) -> tuple[Any, ...]:
+    return (
+        layer.tag,
+        layer.length_before,
+        layer.length_after,
+        layer.slot_tags,
+        layer.shares_memory,
+    )

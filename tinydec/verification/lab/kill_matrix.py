@@ -147,7 +147,7 @@ def kill(lab: Laboratory, fault: Fault, variant: str = "") -> KillRow:
     part = BATCH if fault.part == BATCH else REQUEST
     recording = lab.run(intervention, part)
     report = lab.judge(recording)
-    acts = recordings_differ(recording, lab.part_of_correct(part))
+    acts = recordings_differ(recording, lab.part_of_correct(part), lab.tolerance)
     failure, first = report.first_failure, report.first_difference
     quiet = report.logit_error <= lab.tolerance
     stage = failure.stage if failure else None
