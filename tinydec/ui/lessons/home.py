@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pandas as pd
 
+from tinydec.errors import InputError
 from tinydec.evidence.audit import AuditReport, default_spec, run_audit
 from tinydec.evidence.published import Comparison
 from tinydec.generation.generate import new_request
+from tinydec.generation.trace import GenerationTrace
 from tinydec.memory.payload import cache_bytes, cache_scalars
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
@@ -19,17 +21,73 @@ from tinydec.ui.html import Card, digits
 from tinydec.ui.lessons.rows import row_choices, row_text
 from tinydec.verification.prefixes import controlled_prefixes
 
+#: Where each lesson leads, in one sentence; the order is that of the navigation.
+WAYS = {
+    "generation-loop": "Start here: step through a run and see why it stops.",
+    "decoding-policy": "How one row of logits and one random number become a token.",
+    "prefill-decode": "The prompt goes in at once, every later token alone.",
+    "kv-cache": "What is kept from earlier tokens, cell by cell.",
+    "decode-step": "Every number of one step, down to the weights.",
+    "positions": "Which position a token gets, and what happens at the limit.",
+    "equivalence": "Cache against no cache, on every prefix.",
+    "memory": "What a cache costs in bytes, here and in real models.",
+    "batches": "Several requests at once, each with its own stop.",
+    "audit": "The six stages of proof, in order.",
+    "fault-lab": "Break the cache in every classic way and see the signature.",
+    "review": "All exercises in one place, with a score.",
+    "evidence": "Take every table away as CSV, with the command that replays it.",
+}
+
+#: Longest context that Home audits.
+MOST_POSITIONS = 64
+
+#: Six cards in one row beside the sidebar.
+STYLE = """<style>
+.st-key-verdicts ul.td-cards { grid-template-columns: repeat(auto-fit, minmax(8.1rem, 1fr)); }
+.st-key-verdicts .td-cards .value { font-size: 1.1rem; }
+</style>"""
+
 _FAULTS = {"positions-reset": "Positions reset to 0", "wrong-layer": "Wrong layer's cache"}
 
 
-def audit(checkpoint: Checkpoint, spec: RunSpec) -> AuditReport:
-    """Return the audit that the cards show: the course's runs in the chosen number format.
+def welcome(checkpoint: Checkpoint) -> str:
+    """Return what a newcomer reads first."""
+    config = checkpoint.config
+    return (
+        f"A whole language model, small enough to read: {digits(config.parameter_count())} "
+        f"numbers, {digits(config.vocab_size)} tokens, {digits(config.n_positions)} positions. "
+        "It turns the tokens so far (the prefix) into one row of scores (logits), a policy picks "
+        "one token from that row, and the token joins the prefix. Press Step to turn the loop."
+    )
 
-    Raises:
-        InputError: a checkpoint too large to write down.
+
+def turn_text(trace: GenerationTrace, step: int) -> str:
+    """Return which turn of how many is shown, and at the last one why the run stops, in Markdown.
+
+    Back-quotes keep tokens such as ``<bos>`` from being read as HTML.
     """
+    count = len(trace.steps)
+    text = f"Step **{step}** (of 0 to {count - 1})"
+    if step < count - 1:
+        return text
+    return f"{text}. The run stops with `{trace.stop_reason}`."
+
+
+def audit(checkpoint: Checkpoint, spec: RunSpec) -> AuditReport | str:
+    """Return the course's audit in the chosen number format, or why there is none.
+
+    Every run of an audit fills the context without a cache, which takes minutes for a long one.
+    """
+    if checkpoint.config.n_positions > MOST_POSITIONS:
+        return (
+            f"Home audits a context of at most {MOST_POSITIONS} positions; this checkpoint has "
+            f"{checkpoint.config.n_positions}."
+        )
     course = default_spec(checkpoint)
-    return run_audit(checkpoint, replace(course, dtype=spec.dtype, tolerance=spec.tolerance))
+    try:
+        return run_audit(checkpoint, replace(course, dtype=spec.dtype, tolerance=spec.tolerance))
+    except InputError as error:
+        return str(error)
 
 
 def verdict_cards(report: AuditReport, pages: Collection[str]) -> list[Card]:
@@ -79,7 +137,7 @@ def _memory_card(report: AuditReport) -> Card:
                 batch=1,
                 kv_heads=config.n_head,
                 tokens=measure.tokens,
-                head_dim=config.head_width,
+                head_dim=config.d_h,
             ),
             report.spec.dtype,
         )
@@ -106,6 +164,16 @@ def published_frame(comparisons: tuple[Comparison, ...]) -> pd.DataFrame:
             "unit": [c.published.unit for c in comparisons],
             "same": [_same(c) for c in comparisons],
         }
+    )
+
+
+def published_caption(report: AuditReport, source: str) -> str:
+    """Return where both columns come from."""
+    ours = "the shipped checkpoint" if report.is_frozen else "this checkpoint"
+    return (
+        f"Published: {source}. Measured: {ours} "
+        f"(`{report.checkpoint.digest[:12]}`), {report.spec.dtype}, computed by this page. "
+        "Why a value may differ stands in the CSV's last column."
     )
 
 

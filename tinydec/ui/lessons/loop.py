@@ -7,33 +7,92 @@ from typing import Any
 
 from tinydec.generation.generate import generate
 from tinydec.generation.stop_rules import explain_stop, rule_checks
-from tinydec.generation.stopping import STOP_REASONS
+from tinydec.generation.stopping import (
+    CONTEXT,
+    EOS,
+    MAX_NEW_TOKENS,
+    STOP_REASONS,
+    STOP_TOKEN,
+)
+from tinydec.generation.trace import GenerationTrace
 from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.vocabulary import Vocabulary
 from tinydec.runspec import GREEDY, SAMPLE, Policy, RunSpec
+from tinydec.ui.domains import LONGEST_PROMPT
 from tinydec.ui.exercise import Task
+from tinydec.ui.html import digits
 from tinydec.ui.lessons.limit import limited
 from tinydec.verification.prefixes import controlled_prefixes
+from tinydec.verification.trace_pair import TracePair
 
 
-def presets(checkpoint: Checkpoint) -> dict[str, dict[str, Any]]:
-    """Return buttons by label: the shared controls that lead to each stop reason.
+def presets(checkpoint: Checkpoint, spec: RunSpec) -> dict[str, dict[str, Any]]:
+    """Return, for each stop reason, the shared controls that lead to it.
 
-    The prompts are chosen for the shipped checkpoint; with another one the same buttons set the
+    The prompts are chosen for the shipped checkpoint. With another one the same buttons set the
     nearest thing, and the page says where the run did stop.
     """
     vocabulary, context = checkpoint.vocabulary, checkpoint.config.n_positions
     first = vocabulary.bos or vocabulary.tokens[0]
     others = [t for t in vocabulary.tokens if t not in (vocabulary.bos, vocabulary.eos)]
-    filler = others[0] if others else first
-    full = " ".join([first, *[filler] * (min(context, 64) - 1)])
+    full = " ".join([first, *others[:1] * (min(context, LONGEST_PROMPT) - 1)])
+    # A token that this greedy run does return, so that it is a stop token that is met.
+    begun = generate(checkpoint, RunSpec(prompt=(first,), max_new_tokens=2, dtype=spec.dtype))
+    met = [vocabulary.tokens[i] for i in begun.returned_ids if i != vocabulary.eos_id]
     plain = {"policy": GREEDY, "max_new_tokens": None, "stop_tokens": "", "step": 0}
-    seeded = {"temperature": 1.0, "top_k": min(3, len(vocabulary)), "top_p": 1.0, "seed": 41}
     return {
-        "Ends with eos": plain | {"prompt": first},
-        "Fills the context": plain | {"prompt": full},
-        "One new token": plain | {"prompt": first, "max_new_tokens": 1},
-        "Sampled, seed 41": plain | {"prompt": first, "policy": SAMPLE} | seeded,
+        EOS: plain | {"prompt": first},
+        CONTEXT: plain | {"prompt": full},
+        MAX_NEW_TOKENS: plain | {"prompt": first, "max_new_tokens": 1},
+        STOP_TOKEN: plain | {"prompt": first, "stop_tokens": (met or [first])[-1]},
     }
+
+
+def numbers(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:
+    """Return the formula with one step's numbers."""
+    record = trace.steps[step]
+    selection, last = record.selection, record.length_after - 1
+    highest = float(selection.logits.max())
+    rule = "greedy" if selection.uniform is None else f"sample, u = {selection.uniform:.4f}"
+    return (
+        f"x{last + 1} = {rule}({len(selection.logits)} logits at position {last}, "
+        f"highest {digits(highest)}) = {vocabulary.tokens[record.returned_id]}"
+    )
+
+
+def figure_text(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:
+    """Return what the figure says, for a screen reader."""
+    record = trace.steps[step]
+    token = vocabulary.tokens[record.returned_id]
+    logit = digits(float(record.selection.logits[record.returned_id]))
+    return (
+        f"Logits of {len(trace.steps)} steps as bars. Step {step} selects {token} "
+        f"with a logit of {logit}."
+    )
+
+
+def stop_text(checkpoint: Checkpoint, trace: GenerationTrace) -> str:
+    """Return where and why a run stops."""
+    return (
+        f"This run stops at step {len(trace.steps) - 1} with {trace.stop_reason}: "
+        f"{explain_stop(checkpoint, trace)}."
+    )
+
+
+def pair_text(pair: TracePair, tolerance: float) -> str:
+    """Return whether the run with a cache and the one without are the same."""
+    difference = digits(pair.max_abs_error, 3)
+    if pair.same:
+        return (
+            f"The same tokens, the same draws and the same stop reason. The logits differ by at "
+            f"most {difference}, and {tolerance:g} is accepted."
+        )
+    other = next((s.step for s in pair.steps if not s.same_token), None)
+    place = "in length" if other is None else f"from step {other} on"
+    return (
+        f"The two runs differ {place}: their logits are {difference} apart there, which is enough "
+        f"to turn a near-tie in this number format."
+    )
 
 
 def _drawn_run(checkpoint: Checkpoint, rng: random.Random) -> RunSpec:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinydec.corpus import BOS, TOKENS
 from tinydec.evidence.policy_tables import choose_for, policy_text
 from tinydec.figures.policy import PolicyPicture
 from tinydec.generation.generate import new_request
@@ -25,6 +27,12 @@ from tinydec.verification.prefixes import controlled_prefixes
 
 #: Seeds 0 to 999 draw from the shown row.
 SEEDS = 1000
+
+#: Rows of the page's table; the CSV has all.
+MOST_ROWS = 64
+
+#: Where a visit keeps what this page showed last.
+MEMORY = "_policy.seen"
 
 
 def prompt_row(checkpoint: Checkpoint, spec: RunSpec) -> NDArray[np.floating]:
@@ -109,6 +117,62 @@ def near_tie(vocabulary: Vocabulary, row: NDArray[np.floating]) -> str:
         return f"{one} and {other} are exactly tied; the lower token id, {one}, comes first."
     close = " A near-tie: greedy always takes the first." if lead < 0.05 else ""
     return f"{one} leads {other} by {digits(lead, 3)} logits.{close}"
+
+
+def numbers(vocabulary: Vocabulary, selection: Selection) -> str:
+    """Return the selection in one line, with its numbers."""
+    token = vocabulary.tokens[selection.token_id]
+    if selection.interval is None or selection.uniform is None:
+        highest = digits(float(selection.logits.max()))
+        return f"greedy: highest logit {highest} → {token}; no number is drawn"
+    low, high = selection.interval
+    return f"{low:.4f} ≤ u = {selection.uniform:.4f} < {high:.4f} → {token}"
+
+
+def stages_caption(study: Study, size: int) -> str:
+    """Return how to read the table of stages, and how far the seeds are off."""
+    counts, p = study.counts, study.picture.probabilities
+    total = int(counts.sum())
+    sd = np.sqrt(total * p * (1 - p))
+    off = float((np.abs(counts - total * p)[sd > 0] / sd[sd > 0]).max(initial=0.0))
+    rest = f" The table shows {MOST_ROWS} of {size} tokens, the CSV all." * (size > MOST_ROWS)
+    if off == 0.0:
+        return f"All {total} seeds select the same token: nothing is left to chance.{rest}"
+    return (
+        f"Seeds 0 to {total - 1} each draw once from this row. The count farthest from its "
+        f"expectation is {digits(off, 2)} standard deviations away; below 3 is what chance "
+        f"allows.{rest}"
+    )
+
+
+def figure_text(vocabulary: Vocabulary, study: Study) -> str:
+    """Return what the figure says, for a screen reader."""
+    selection = study.selection
+    token = vocabulary.tokens[selection.token_id]
+    share = digits(float(study.picture.shares[selection.token_id]), 3)
+    return (
+        f"Logits, softmax, top-k and top-p as bars over the cumulative distribution. "
+        f"{len(selection.kept)} of {len(vocabulary)} tokens are kept. "
+        f"{numbers(vocabulary, selection)}. Of {SEEDS} seeds a share of {share} selects {token}."
+    )
+
+
+def presets(checkpoint: Checkpoint, spec: RunSpec, index: int) -> dict[str, dict[str, Any]]:
+    """Return buttons by label: the shared controls that each sets.
+
+    The near-tie is the shipped checkpoint's, so its button is only there for that vocabulary.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    if not spec.policy.samples:
+        found["Sample"] = {"policy": SAMPLE, "top_k": min(3, len(checkpoint.vocabulary))}
+    elif index + 1 < checkpoint.config.n_positions:
+        found["Next draw"] = {"step": index + 1}
+    else:
+        found["First draw"] = {"step": 0}
+    near = " ".join((BOS, "A", "B"))
+    if checkpoint.vocabulary.tokens == TOKENS:
+        found["Near-tie: C or D"] = {"prompt": near}
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,77 @@
+"""Home: the contract, live; the verdicts; published beside measured; where to start."""
+
+from functools import partial
+
+import streamlit as st
+
+from tinydec import ui
+from tinydec.evidence.published import compare_published, load_published
+from tinydec.evidence.registry import TABLES
+from tinydec.figures.logits import turn_figure
+from tinydec.ui.lessons import home
+from tinydec.ui.lessons.flow import flow_html
+from tinydec.ui.lessons.limit import lesson_run
+from tinydec.ui.lessons.stepper import stepper
+from tinydec.ui.pages import CATALOGUE
+
+run_both = ui.computed()(lesson_run)
+run_audit = ui.computed("dtype", "tolerance", max_entries=16)(home.audit)
+
+ui.begin()
+run = ui.current_run()
+lesson = run_both(run)
+trace, vocabulary = lesson.trace, run.checkpoint.vocabulary
+step = ui.current_step(len(trace.steps))
+record = trace.steps[step]
+token = vocabulary.tokens[record.returned_id]
+
+ui.contract(home.welcome(run.checkpoint))
+with st.container(horizontal=True, vertical_alignment="center"):
+    stepper(step, len(trace.steps), back=False)
+    st.markdown(home.turn_text(trace, step), width="content")
+    ui.page_link("generation-loop", "Start the lessons")
+st.html(flow_html(vocabulary, trace, step) + home.STYLE)
+ui.figure(
+    turn_figure(
+        vocabulary.tokens,
+        record.selection.logits,
+        record.selection.probabilities,
+        record.returned_id,
+        height=235,
+    ),
+    key="turn",
+    alt=f"Bars of {len(vocabulary)} logits and probabilities at step {step}; {token} is selected",
+)
+
+report = run_audit(run)
+pages = {info.url_path for info in CATALOGUE.existing()}
+with st.container(key="verdicts"):
+    if isinstance(report, str):
+        st.info(f"No verdicts for this checkpoint. {report}")
+    else:
+        cards = home.verdict_cards(report, pages)
+        ui.cards(cards, label="Verdicts, each with the page that proves it")
+
+ui.look_for(
+    "the purple bar, marked ▶: the token that the policy returned. Press Step and it moves to the "
+    "end of the prefix, where the decoder reads it next."
+)
+ui.disclaimer()
+
+if not isinstance(report, str):
+    comparisons = compare_published(report)
+    st.header("Published beside measured", anchor=False)
+    ui.table(home.published_frame(comparisons), label="Published values beside measured ones")
+    st.caption(home.published_caption(report, load_published()[0]))
+    table = TABLES["published_vs_measured.csv"]
+    ui.download(
+        "Published and measured as CSV", partial(table.csv, report), table.file, key="published.csv"
+    )
+
+st.header("Where to go", anchor=False)
+for url_path, sentence in home.WAYS.items():
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        ui.page_link(url_path)
+        st.markdown(sentence, width="stretch")
+
+ui.exercise("home.greedy", "Turn the loop once", lambda rng: home.greedy_task(run.checkpoint, rng))
