@@ -17,7 +17,7 @@ from tinydec.generation.batch_trace import (
 )
 from tinydec.generation.schedule import BatchRequest, Event, timeline
 from tinydec.generation.stream import UniformStream
-from tinydec.generation.trace import DECODE, PREFILL, GenerationTrace
+from tinydec.generation.trace import DECODE, PREFILL
 from tinydec.model.batch_activations import BatchActivations
 from tinydec.model.batch_cache import LEFT, BatchCache
 from tinydec.model.batch_step import batch_decode_step, batch_prefill, checked_prompt
@@ -179,19 +179,8 @@ class BatchRun:
         if row is None:  # cancelled before it joined
             row = Row(request, UniformStream(request.seed), 0)
             row.end = CANCELLED
-        trace = GenerationTrace(
-            self.checkpoint.digest,
-            request.request_id,
-            request.prompt_ids,
-            request.policy,
-            request.seed,
-            request.max_new_tokens,
-            tuple(sorted(row.stop_token_ids)),
-            True,
-            tuple(row.steps),
-        )
         end = row.end if row.end is not None else STOPPED
-        return RowTrace(request, trace, tuple(row.batch_steps), end, row.stream.state)
+        return RowTrace(request, self.checkpoint.digest, tuple(row.entries), end, row.stream.state)
 
     def _new_row(self, request: BatchRequest) -> Row:
         first = next(iter(self._rows.values()), None)

@@ -9,28 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.generation.batch_trace import NOT_FINITE, STOPPED
-from tinydec.generation.policy import choose_rows
+from tinydec.generation.batch_trace import NOT_FINITE, STOPPED, RowEntry
+from tinydec.generation.policy import choose_rows, select_columns
 from tinydec.generation.schedule import BatchRequest
 from tinydec.generation.selection import Selection
 from tinydec.generation.stopping import EOS, stop_reason
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
-from tinydec.generation.trace import PREFILL, StepRecord
-from tinydec.model.activations import Activations
+from tinydec.generation.trace import PREFILL
 from tinydec.model.batch_activations import BatchActivations
 from tinydec.model.batch_plan import Plan
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.seams import BatchSeams
 
 Array = NDArray[Any]
+#: The token selected for a row, and where its selection stands: among these, at this place.
+Chosen = tuple[int, Sequence[Selection], int]
 
 
 class Row:
     """What one request changes while it runs."""
 
     __slots__ = (
-        "batch_steps", "consumed", "end", "pending", "policy_number", "request", "request_id",
-        "samples", "steps", "stop_token_ids", "stream",
+        "consumed", "end", "entries", "pending", "policy_number", "request", "request_id",
+        "samples", "stop_token_ids", "stream",
     )  # fmt: skip
 
     def __init__(self, request: BatchRequest, stream: UniformStream, policy_number: int) -> None:
@@ -42,8 +43,7 @@ class Row:
         self.samples = request.policy.samples
         self.consumed = 0
         self.pending = request.prompt_ids
-        self.steps: list[StepRecord] = []
-        self.batch_steps: list[int] = []
+        self.entries: list[RowEntry] = []
         self.end: str | None = None
 
 
@@ -90,75 +90,72 @@ class Selector:
         selections = self._chosen(chosen, logits)
         hidden = None
         if self._seams.stops_together:
-            tokens = [selection.token_id for selection in selections]
+            tokens = [token for token, _, _ in selections]
             hidden = None if tokens == [self._eos_id] * joined else EOS
         positions = _real_positions(plan)
-        for row, number, selection in zip(chosen, numbers, selections, strict=True):
-            row.consumed += len(inputs[number])
+        for row, number, (token, columns, place) in zip(chosen, numbers, selections, strict=True):
+            consumed = inputs[number]
+            row.consumed += len(consumed)
             reason = stop_reason(
-                selection.token_id,
+                token,
                 eos_id=self._eos_id,
                 stop_token_ids=row.stop_token_ids,
                 consumed=row.consumed,
                 n_positions=self._context,
-                returned=len(row.steps) + 1,
+                returned=len(row.entries) + 1,
                 max_new_tokens=row.request.max_new_tokens,
             )
             if reason is not None:
                 row.end = STOPPED
-            recorded = None if reason == hidden else reason
-            kept = None if activations is None else activations.row(number)
-            self._record(row, inputs[number], positions[number], selection, recorded, kept)
+            row.entries.append(
+                RowEntry(
+                    self._index,
+                    self._phase,
+                    consumed,
+                    positions[number],
+                    row.consumed,
+                    columns,
+                    place,
+                    None if reason == hidden else reason,
+                    activations,
+                    number,
+                )
+            )
+            row.pending = (token,)
 
     def draw_again(self, rows: Iterable[Row]) -> None:
         """Select once more from the last logits of rows that have stopped; nothing is consumed."""
         for row in rows:
-            last = row.steps[-1]
-            again = choose_rows(
-                last.selection.logits[np.newaxis], row.request.policy, _draws([row])
+            last = row.entries[-1]
+            logits = last.selections[last.number].logits[np.newaxis]  # (V,) -> (1, V)
+            again = select_columns(logits, row.request.policy, _draws([row]))
+            row.entries.append(
+                last._replace(
+                    batch_step=self._index,
+                    phase=self._phase,
+                    consumed_ids=(),
+                    positions=(),
+                    selections=again,
+                    number=0,
+                    activations=None,
+                )
             )
-            self._record(row, (), (), again[0], last.stop_reason, None)
 
-    def _chosen(self, rows: Sequence[Row], logits: Array) -> list[Selection]:
+    def _chosen(self, rows: Sequence[Row], logits: Array) -> list[Chosen]:
         if self._seams.first_token_copied and self._phase == PREFILL and len(rows) > 1:
-            return _copied(rows, logits)
-        if len({row.policy_number for row in rows}) == 1:
-            return choose_rows(logits, rows[0].request.policy, _draws(rows))
+            copied = _copied(rows, logits)
+            return [(selection.token_id, copied, i) for i, selection in enumerate(copied)]
         groups: dict[int, list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.policy_number, []).append(number)
-        found: dict[int, Selection] = {}
+        found: dict[int, Chosen] = {}
         for numbers in groups.values():
             members = [rows[number] for number in numbers]
-            policy = members[0].request.policy
-            chosen = choose_rows(logits[numbers], policy, _draws(members))
-            found |= zip(numbers, chosen, strict=True)
+            mine = logits if len(groups) == 1 else logits[numbers]
+            columns = select_columns(mine, members[0].request.policy, _draws(members))
+            for place, (number, token) in enumerate(zip(numbers, columns.token_ids, strict=True)):
+                found[number] = (token, columns, place)
         return [found[number] for number in range(len(rows))]
-
-    def _record(
-        self,
-        row: Row,
-        consumed_ids: tuple[int, ...],
-        positions: tuple[int, ...],
-        selection: Selection,
-        reason: str | None,
-        activations: Activations | None,
-    ) -> None:
-        row.steps.append(
-            StepRecord(
-                len(row.steps),
-                self._phase,
-                consumed_ids,
-                positions,
-                row.consumed - len(consumed_ids),
-                row.consumed,
-                selection,
-                reason,
-                activations,
-            )
-        )
-        row.batch_steps.append(self._index)
-        row.pending = (selection.token_id,)
 
 
 def _real_positions(plan: Plan) -> list[tuple[int, ...]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.generation.schedule import BatchRequest, Event
+from tinydec.generation.selection import Selection
 from tinydec.generation.stream import GeneratorState
-from tinydec.generation.trace import GenerationTrace
+from tinydec.generation.trace import GenerationTrace, StepRecord
 from tinydec.model.batch_activations import BatchActivations
 from tinydec.model.batch_cache import CacheTags
 from tinydec.model.batch_plan import Plan
@@ -56,22 +59,50 @@ class BatchStep:
     activations: BatchActivations | None = None
 
 
+class RowEntry(NamedTuple):
+    """What one batch step did for one row; its record is made from this when it is asked for."""
+
+    batch_step: int
+    phase: str
+    consumed_ids: tuple[int, ...]
+    positions: tuple[int, ...]
+    length_after: int
+    selections: Sequence[Selection]
+    number: int  # the row's place among them
+    stop_reason: str | None
+    activations: BatchActivations | None
+    pass_row: int  # the row's place in the pass
+
+    def record(self, index: int) -> StepRecord:
+        """Return the record that a solo run would leave."""
+        return StepRecord(
+            index=index,
+            phase=self.phase,
+            consumed_ids=self.consumed_ids,
+            positions=self.positions,
+            length_before=self.length_after - len(self.consumed_ids),
+            length_after=self.length_after,
+            selection=self.selections[self.number],
+            stop_reason=self.stop_reason,
+            activations=None if self.activations is None else self.activations.row(self.pass_row),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class RowTrace:
     """One row of a batched run.
 
     Attributes:
         request: what was asked.
-        trace: the record that its solo run would leave, step by step. A row that was cancelled
-            or became not finite has no stop reason, and perhaps no step.
-        batch_steps: for each of its steps the batch step's number.
+        checkpoint_digest: what it ran on.
+        entries: what each of its steps did.
         end: ``stopped``, ``cancelled`` or ``not_finite``.
         final_state: its generator when the batch was over.
     """
 
     request: BatchRequest
-    trace: GenerationTrace
-    batch_steps: tuple[int, ...]
+    checkpoint_digest: str
+    entries: tuple[RowEntry, ...]
     end: str
     final_state: GeneratorState
 
@@ -81,10 +112,33 @@ class RowTrace:
         return self.request.request_id
 
     @property
+    def batch_steps(self) -> tuple[int, ...]:
+        """For each of its steps the batch step's number."""
+        return tuple(entry.batch_step for entry in self.entries)
+
+    @property
     def stop_reason(self) -> str | None:
         """The recorded stop reason, or None."""
-        steps = self.trace.steps
-        return steps[-1].stop_reason if steps else None
+        return self.entries[-1].stop_reason if self.entries else None
+
+    @cached_property
+    def trace(self) -> GenerationTrace:
+        """The record that its solo run would leave, step by step.
+
+        A row that was cancelled or became not finite has no stop reason, and perhaps no step.
+        """
+        request = self.request
+        return GenerationTrace(
+            checkpoint_digest=self.checkpoint_digest,
+            request_id=request.request_id,
+            prompt_ids=request.prompt_ids,
+            policy=request.policy,
+            seed=request.seed,
+            max_new_tokens=request.max_new_tokens,
+            stop_token_ids=tuple(sorted(set(request.stop_token_ids))),
+            use_cache=True,
+            steps=tuple(entry.record(index) for index, entry in enumerate(self.entries)),
+        )
 
 
 @dataclass(frozen=True, eq=False)

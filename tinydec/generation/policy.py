@@ -7,8 +7,7 @@ token-id order. Ties go to the lowest token id throughout.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.generation.seams import CORRECT_POLICY, PolicySeams
+from tinydec.generation.selection import SelectedRows
 from tinydec.generation.selection import Selection as Selection
-from tinydec.generation.selection import selected
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
 from tinydec.runspec import Policy
 
@@ -92,8 +91,9 @@ def _order(row: Floats, seams: PolicySeams) -> NDArray[np.intp]:
     """Return token ids (R, V), highest logit first, ties by lowest id."""
     if not seams.ties_take_last:
         return np.argsort(-row, axis=1, kind="stable")
-    last_first: NDArray[np.intp] = np.argsort(-row[:, ::-1], axis=1, kind="stable")
-    return row.shape[1] - 1 - last_first
+    reverse = np.argsort(-row[:, ::-1], axis=1, kind="stable")
+    order: NDArray[np.intp] = row.shape[1] - 1 - reverse
+    return order
 
 
 def _normalised(weights: Floats) -> Floats:
@@ -148,11 +148,26 @@ def choose_rows(
     Raises:
         InputError: see :func:`distribution`; or draws that do not match rows and policy.
     """
+    return list(select_columns(logits, policy, draws, seams))
+
+
+def select_columns(
+    logits: NDArray[Any],
+    policy: Policy,
+    draws: Sequence[Draw | GeneratorState],
+    seams: PolicySeams = CORRECT_POLICY,
+) -> SelectedRows:
+    """Do what :func:`choose_rows` does and leave the result in columns.
+
+    Raises:
+        InputError: see :func:`choose_rows`.
+    """
     found = distribution(logits, policy, seams)
     if len(draws) != len(logits):
         raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
     original = logits.copy()
     original.setflags(write=False)
+    intervals = None
     if policy.samples:
         drawn = [draw for draw in draws if isinstance(draw, Draw)]
         if len(drawn) != len(draws):
@@ -165,22 +180,20 @@ def choose_rows(
         if any(isinstance(draw, Draw) for draw in draws):
             raise InputError("draws: expected none under greedy, found a uniform number")
         tokens = found.kept.argmax(axis=1)
-        intervals = repeat(None, len(draws))
-    # An iterator over an array gives read-only rows of it: views, not copies.
-    arrays = original, found.probabilities, found.kept, tokens.tolist()
-    rows = zip(*arrays, draws, intervals, strict=True)
-    return [selected(policy, *row) for row in rows]
+    return SelectedRows(
+        policy, original, found.probabilities, found.kept, tokens.tolist(), draws, intervals
+    )
 
 
-def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Iterable[tuple[float, float] | None]:
-    """Return each row's interval of the token that it selected.
+def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Floats:
+    """Return (2, R): the ends of each row's interval of the token that it selected.
 
     The distribution is flat over tokens that are not kept, so the value at the id before is
     the one at the kept token before.
     """
     rows = np.arange(len(tokens))
     low = np.where(tokens > 0, cdf[rows, tokens - 1], 0.0)
-    return zip(low.tolist(), cdf[rows, tokens].tolist(), strict=True)
+    return np.array((low, cdf[rows, tokens]))
 
 
 def _check_uniforms(uniforms: Floats) -> None:

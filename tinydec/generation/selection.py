@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +43,6 @@ class Selection:
     state_before: GeneratorState
     state_after: GeneratorState
 
-    if not TYPE_CHECKING:  # mypy would take every attribute for granted
-
-        def __getattr__(self, name: str) -> Any:
-            """Read ``kept`` off the mask of kept tokens, once."""
-            mask = self.__dict__.get("_mask") if name == "kept" else None
-            if mask is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            kept = self.__dict__["kept"] = tuple(mask.nonzero()[0].tolist())
-            return kept
-
     def same_as(self, other: Selection) -> bool:
         """Whether every recorded value is the same, arrays bit by bit."""
         return (
@@ -72,41 +63,80 @@ def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
     )
 
 
-def selected(
-    policy: Policy,
-    logits: NDArray[Any],
-    probabilities: Floats,
-    mask: NDArray[np.bool_],
-    token_id: int,
-    draw: Draw | GeneratorState,
-    interval: tuple[float, float] | None,
-) -> Selection:
-    """Return a selection whose ``kept`` is read off a mask when somebody asks for it.
+class SelectedRows(Sequence[Selection]):
+    """The selections of R rows under one policy, kept as columns until one is asked for.
 
-    A frozen dataclass sets its fields one by one by a detour. Filling in all of them at once
-    takes half the time, which counts when a batch selects for many rows.
-
-    Args:
-        policy: the rule.
-        logits: (V,), read-only.
-        probabilities: (V,), read-only.
-        mask: (V,), read-only: the tokens that could have been selected.
-        token_id: the one that was.
-        draw: what was drawn, or under greedy the state of the untouched generator.
-        interval: where the number fell, or None under greedy.
+    A batch selects for many rows at each step; making an object of each takes longer than
+    computing them all. ``rows[i]`` is row i's selection, the same object every time.
     """
-    selection = object.__new__(Selection)
-    uniform, before, after = draw if isinstance(draw, Draw) else (None, draw, draw)
-    values = {
-        "policy": policy,
-        "logits": logits,
-        "probabilities": probabilities,
-        "token_id": token_id,
-        "uniform": uniform,
-        "interval": interval,
-        "state_before": before,
-        "state_after": after,
-        "_mask": mask,
-    }
-    object.__setattr__(selection, "__dict__", values)
-    return selection
+
+    __slots__ = (
+        "_draws", "_intervals", "_kept", "_logits", "_made", "_policy", "_probabilities",
+        "token_ids",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        policy: Policy,
+        logits: NDArray[Any],
+        probabilities: Floats,
+        kept: NDArray[np.bool_],
+        token_ids: list[int],
+        draws: Sequence[Draw | GeneratorState],
+        intervals: Floats | None,
+    ) -> None:
+        """Keep the columns; the arrays must be read-only.
+
+        Args:
+            policy: the rule.
+            logits: (R, V).
+            probabilities: (R, V).
+            kept: (R, V), the tokens that could have been selected.
+            token_ids: R, those that were.
+            draws: R, what was drawn, or under greedy the state of the untouched generator.
+            intervals: (2, R), where the numbers fell, or None under greedy.
+        """
+        self.token_ids = token_ids
+        self._policy = policy
+        self._logits = logits
+        self._probabilities = probabilities
+        self._kept = kept
+        self._draws = tuple(draws)
+        self._intervals = intervals
+        self._made: dict[int, Selection] = {}
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    @overload
+    def __getitem__(self, row: int) -> Selection: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[Selection]: ...
+
+    def __getitem__(self, row: int | slice) -> Selection | list[Selection]:
+        if isinstance(row, slice):
+            return [self[number] for number in range(len(self))[row]]
+        number = range(len(self))[row]  # an index from the end, or IndexError
+        if number not in self._made:
+            self._made[number] = self._make(number)
+        return self._made[number]
+
+    def _make(self, row: int) -> Selection:
+        draw = self._draws[row]
+        uniform, before, after = draw if isinstance(draw, Draw) else (None, draw, draw)
+        interval = None
+        if self._intervals is not None:
+            low, high = self._intervals[:, row].tolist()
+            interval = (low, high)
+        return Selection(
+            self._policy,
+            self._logits[row],
+            self._probabilities[row],
+            tuple(self._kept[row].nonzero()[0].tolist()),
+            self.token_ids[row],
+            uniform,
+            interval,
+            before,
+            after,
+        )
