@@ -51,7 +51,7 @@ if len(vocabulary) > MOST_TOKENS:
 
 st.header("The same numbers", anchor=False)
 stages = policy_tables.stages(vocabulary, selection, study.counts)
-ui.table(stages.head(policy.MOST_ROWS), label="Every stage by token", verdicts=("selected",))
+ui.table(stages.head(policy.MOST_ROWS), label="Every stage by token")
 st.caption(policy.stages_caption(study, len(vocabulary)))
 ui.download(
     "Stages as CSV",

@@ -58,12 +58,12 @@ if len(trace.steps) > MOST_STEPS or len(vocabulary) > MOST_TOKENS:
 st.header("Why it stops", anchor=False)
 st.text(loop.stop_text(checkpoint, trace))
 rules = loop_tables.stop_rules(checkpoint, trace, step)
-ui.table(rules, label=f"Stop rules at step {step}", verdicts=("applies", "recorded"))
+ui.table(rules, label=f"Stop rules at step {step}")
 st.caption(f"The rules at step {step}, in the order in which they win.")
 
 st.header("Every turn", anchor=False)
 turns = loop_tables.turns(vocabulary, trace)
-ui.table(turns, label="Every turn of the loop")
+ui.table(turns, label="Every turn of the loop", headings=loop.HEADINGS)
 ui.disclaimer()
 with st.container(horizontal=True):
     ui.download(

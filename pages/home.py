@@ -29,7 +29,7 @@ ui.contract(home.welcome(run.checkpoint))
 with st.container(horizontal=True, vertical_alignment="center"):
     stepper(step, len(trace.steps), back=False)
     st.markdown(home.turn_text(trace, step), width="content")
-    ui.page_link("generation-loop", "Start the lessons")
+    ui.page_link("generation-loop", "Start the lessons →")
 st.html(flow_html(vocabulary, trace, step) + home.STYLE)
 ui.figure(
     turn_figure(
@@ -69,9 +69,8 @@ if not isinstance(report, str):
     )
 
 st.header("Where to go", anchor=False)
-for url_path, sentence in home.WAYS.items():
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        ui.page_link(url_path)
-        st.markdown(sentence, width="stretch")
+for info in CATALOGUE.existing():
+    if info.url_path in home.WAYS:
+        ui.page_link(info.url_path, f"**{info.title}**: {home.WAYS[info.url_path]}")
 
 ui.exercise("home.greedy", "Turn the loop once", lambda rng: home.greedy_task(run.checkpoint, rng))

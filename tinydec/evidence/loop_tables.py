@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from tinydec.evidence.csv_format import frame
-from tinydec.evidence.schema import TableSchema, flag, integer, number, numbers, text
+from tinydec.evidence.schema import TableSchema, flag, integer, number, text
 from tinydec.generation.stop_rules import rule_checks
 from tinydec.generation.trace import GenerationTrace
 from tinydec.model.checkpoint import Checkpoint
@@ -19,7 +21,7 @@ TURNS = TableSchema(
         integer("step", "0 consumes the prompt"),
         text("prefix", "the tokens so far"),
         text("consumed now", "inputs that are new in this step"),
-        numbers("positions", "their positions"),
+        text("positions", "their positions"),
         text("highest logit", "token with the highest final logit"),
         number("logit", "that logit"),
         number("lead", "how far it is above the next", optional=True),
@@ -82,7 +84,7 @@ def turns(vocabulary: Vocabulary, trace: GenerationTrace) -> pd.DataFrame:
                 step.index,
                 vocabulary.decode(prefix),
                 vocabulary.decode(step.consumed_ids),
-                tuple(int(position) for position in step.positions),
+                _positions(step.positions),
                 vocabulary.tokens[int(logits.argmax())],
                 ranked[0],
                 ranked[0] - ranked[1] if len(ranked) > 1 else None,
@@ -93,6 +95,11 @@ def turns(vocabulary: Vocabulary, trace: GenerationTrace) -> pd.DataFrame:
             )
         )
     return frame(TURNS, rows)
+
+
+def _positions(positions: Sequence[int]) -> str:
+    first, last = positions[0], positions[-1]
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def logit_rows(vocabulary: Vocabulary, trace: GenerationTrace) -> pd.DataFrame:

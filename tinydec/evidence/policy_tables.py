@@ -130,12 +130,11 @@ def record(vocabulary: Vocabulary, selection: Selection, seed: int, index: int) 
         index: numbers drawn before this one.
     """
     before, after = selection.state_before, selection.state_after
-    consumed = 0 if selection.uniform is None else 1
     again = replay(selection)
     same = "the same record, bit by bit" if again.same_as(selection) else "another record"
     rows = [
         ("policy", policy_text(selection.policy)),
-        ("seed, and numbers drawn before", f"{seed}, {index if consumed else 0}"),
+        ("seed, and numbers drawn before", f"{seed}, {index}"),
         ("state before", bits(before.state)),
         ("increment (never changes)", bits(before.increment)),
         (

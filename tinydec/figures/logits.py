@@ -18,7 +18,7 @@ Row = NDArray[np.floating]
 
 #: Tokens drawn of a larger vocabulary, and steps drawn of a longer run.
 MOST_TOKENS = 12
-MOST_STEPS = 6
+MOST_STEPS = 4
 
 _LONGEST_LABEL = 10
 
@@ -106,10 +106,11 @@ def turn_figure(
         cols=2,
         shared_yaxes=True,
         horizontal_spacing=0.04,
-        subplot_titles=(f"final logits row ({len(logits)} numbers)", "after the policy"),
+        subplot_titles=(f"{len(logits)} final logits", "after the policy"),
     )
     figure.add_trace(bars(logits[ids], colours, names, "logit"), row=1, col=1)
     figure.add_trace(bars(probabilities[ids], colours, names, "probability"), row=1, col=2)
+    figure.update_annotations(font_size=13)
     axis = token_axis(names, ids.index(selected))
     figure.update_yaxes(**axis)
     figure.update_xaxes(nticks=6)
@@ -152,6 +153,7 @@ def steps_figure(
         place = ids.index(selected[step])
         figure.add_trace(_pointer(float(rows[step][ids[place]]), place), row=1, col=column)
     figure.update_yaxes(**token_axis(names))
+    figure.update_annotations(font_size=13)
     figure.update_xaxes(nticks=4, range=_common_range([rows[s][ids] for s in steps]))
     return finish(figure, height=height, margin={"l": 8, "r": 8, "t": 30, "b": 8})
 

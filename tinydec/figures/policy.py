@@ -37,7 +37,7 @@ class PolicyPicture:
         selected: the id that was selected.
         uniform: the number drawn, or None under greedy.
         shares: (V,) how often each token was selected by many seeds, as a share of them.
-        titles: of the five panels.
+        titles: of the five panels, short enough for a phone: lines of up to 8 characters.
     """
 
     tokens: Sequence[str]
@@ -67,6 +67,7 @@ def policy_figure(picture: PolicyPicture, *, height: int = 370) -> go.Figure:
         specs=[[{}] * 5, [{"colspan": 5}, None, None, None, None]],
         subplot_titles=(*picture.titles, ""),
     )
+    figure.update_annotations(font_size=12)
     colours = [QUERY.mark if i == picture.selected else KEY.mark for i in ids]
     stages = (
         (picture.logits, "logit"),
@@ -82,11 +83,11 @@ def policy_figure(picture: PolicyPicture, *, height: int = 370) -> go.Figure:
         figure.add_trace(_crosses(gone[ids]), row=1, col=column)
     figure.add_trace(_expected(picture.probabilities[ids]), row=1, col=5)
     figure.update_yaxes(**token_axis(names, ids.index(picture.selected)), row=1)
-    figure.update_xaxes(nticks=4, row=1)
+    figure.update_xaxes(nticks=3, row=1)
     for column in (2, 3, 4, 5):
-        figure.update_xaxes(range=[0, 1.04], tickvals=[0, 0.5, 1], row=1, col=column)
+        figure.update_xaxes(range=[0, 1.04], tickvals=[0, 1], row=1, col=column)
     _strip(figure, picture)
-    margin = {"l": 8, "r": 12, "t": 30, "b": 8}
+    margin = {"l": 8, "r": 12, "t": 42, "b": 8}
     return finish(figure, height=height, margin=margin, barmode="overlay")
 
 
@@ -188,5 +189,5 @@ def _strip(figure: go.Figure, picture: PolicyPicture) -> None:
     figure.update_yaxes(range=[-0.75, 1.1], visible=False, row=2, col=1)
     ticks: dict[str, Any] = {"range": [-0.005, 1.005], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
     figure.update_xaxes(**ticks, showgrid=False, row=2, col=1)
-    note = "greedy draws no number" if not drawn else f"u = {drawn[0]:.6f}"
-    figure.update_xaxes(title_text=f"cumulative distribution, token-id order: {note}", row=2, col=1)
+    note = "no number drawn" if not drawn else f"u = {drawn[0]:.6f}"
+    figure.update_xaxes(title_text=f"CDF by token id; {note}", row=2, col=1)

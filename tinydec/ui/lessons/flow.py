@@ -14,9 +14,9 @@ from tinydec.ui.html import Chip, chips_html, digits
 _MOST_CHIPS = 8
 
 CSS = """
-ol.td-flow { display: flex; flex-wrap: wrap; gap: 0.4rem 0.4rem; list-style: none;
+ol.td-flow { display: flex; flex-wrap: wrap; gap: 0.3rem; list-style: none;
 margin: 0; padding: 0; align-items: stretch; }
-ol.td-flow > li { margin: 0; padding: 0.35rem 0.7rem 0.45rem; background: var(--td-soft);
+ol.td-flow > li { margin: 0; padding: 0.35rem 0.55rem 0.45rem; background: var(--td-soft);
 border-radius: 0.5rem; flex: 1 1 auto; }
 ol.td-flow > li.arrow { background: none; padding: 0; flex: 0 0 auto; align-self: center; }
 ol.td-flow .what { font-size: 0.8rem; margin: 0 0 0.2rem; }
@@ -42,11 +42,11 @@ def flow_html(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:
         for i, token in enumerate(ids)
     ]
     returned = Chip(vocabulary.tokens[record.returned_id], "returned")
-    last = record.length_after - 1
+    last, size = record.length_after - 1, len(record.selection.logits)
     boxes = (
         ("Prefix", _short_chips(chips, "Prefix")),
-        (f"Final logits, position {last}", _say(_logits_text(vocabulary, record.selection))),
-        ("Policy", _say(policy_words(record.selection))),
+        (f"{size} logits, position {last}", _say(_leader(vocabulary, record.selection))),
+        (f"Policy: {trace.policy.kind}", _say(_policy_words(record.selection))),
         ("Next token", chips_html([returned], "Next token")),
         ("Extended prefix", _short_chips([*chips, returned], "Extended prefix")),
     )
@@ -55,17 +55,13 @@ def flow_html(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:
     return f'<style>{CSS}</style><ol class="td-flow" aria-label="One turn of the loop">{items}</ol>'
 
 
-def policy_words(selection: Selection) -> str:
-    """Return what the policy did, such as ``greedy: highest logit``."""
-    if selection.uniform is None:
-        return "greedy: takes the highest"
-    return f"sample of {len(selection.kept)}, u = {selection.uniform:.4f}"
+def _policy_words(selection: Selection) -> str:
+    return "the highest" if selection.uniform is None else f"u = {selection.uniform:.4f}"
 
 
-def _logits_text(vocabulary: Vocabulary, selection: Selection) -> str:
+def _leader(vocabulary: Vocabulary, selection: Selection) -> str:
     top = int(selection.logits.argmax())
-    highest = digits(float(selection.logits[top]), 4)
-    return f"{len(selection.logits)} numbers, {vocabulary.tokens[top]} leads: {highest}"
+    return f"{vocabulary.tokens[top]} leads: {digits(float(selection.logits[top]))}"
 
 
 def _say(text: str) -> str:

@@ -159,10 +159,9 @@ def published_frame(comparisons: tuple[Comparison, ...]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "quantity": [c.published.quantity for c in comparisons],
-            "published": [_value(c.published.value) for c in comparisons],
-            "measured here": [_value(c.measured) for c in comparisons],
-            "unit": [c.published.unit for c in comparisons],
-            "same": [_same(c) for c in comparisons],
+            "published": [_value(c.published.value, c.published.unit) for c in comparisons],
+            "measured here": [_value(c.measured, c.published.unit) for c in comparisons],
+            "compared": [_compared(c) for c in comparisons],
         }
     )
 
@@ -177,16 +176,18 @@ def published_caption(report: AuditReport, source: str) -> str:
     )
 
 
-def _value(value: float | str | None) -> str:
-    if isinstance(value, float | int) and float(value).is_integer():
-        return digits(int(value))
-    return "none in this model" if value is None else digits(value, 5)
+def _value(value: float | str | None, unit: str) -> str:
+    if value is None:
+        return "none in this model"
+    whole = isinstance(value, float | int) and float(value).is_integer()
+    text = digits(int(value) if whole else value, 5)
+    return f"{text} {unit}" if unit == "bytes" else text
 
 
-def _same(comparison: Comparison) -> str:
+def _compared(comparison: Comparison) -> str:
     if comparison.same:
-        return "✓ the same"
-    return "differs" if comparison.published.same_expected else "other weights, so another value"
+        return "✓ same"
+    return "✗ differs" if comparison.published.same_expected else "other weights"
 
 
 def greedy_task(checkpoint: Checkpoint, rng: random.Random) -> Task:

@@ -25,6 +25,14 @@ from tinydec.ui.lessons.limit import limited
 from tinydec.verification.prefixes import controlled_prefixes
 from tinydec.verification.trace_pair import TracePair
 
+#: Shorter headings for the table of turns.
+HEADINGS = {
+    "consumed now": "new inputs",
+    "highest logit": "highest",
+    "uniform": "u",
+    "stop reason": "stop",
+}
+
 
 def presets(checkpoint: Checkpoint, spec: RunSpec) -> dict[str, dict[str, Any]]:
     """Return, for each stop reason, the shared controls that lead to it.
@@ -53,10 +61,12 @@ def numbers(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:
     record = trace.steps[step]
     selection, last = record.selection, record.length_after - 1
     highest = float(selection.logits.max())
-    rule = "greedy" if selection.uniform is None else f"sample, u = {selection.uniform:.4f}"
+    what = f"highest {digits(highest)}"
+    if selection.uniform is not None:
+        what = f"u = {selection.uniform:.4f}"
     return (
-        f"x{last + 1} = {rule}({len(selection.logits)} logits at position {last}, "
-        f"highest {digits(highest)}) = {vocabulary.tokens[record.returned_id]}"
+        f"x{last + 1} = {trace.policy.kind}({len(selection.logits)} logits at position {last}, "
+        f"{what}) = {vocabulary.tokens[record.returned_id]}"
     )
 
 

@@ -98,12 +98,17 @@ def study(
 
 
 def _titles(policy: Policy, seeds: int) -> tuple[str, str, str, str, str]:
+    """Return two short lines for each panel."""
     temperature = policy.temperature if policy.samples else 1.0
-    top_k = "all" if policy.top_k is None else str(policy.top_k)
-    top_p = "all" if policy.top_p is None else f"{policy.top_p:g}"
-    if not policy.samples:
-        top_k, top_p = "1", "all"
-    return ("logits", f"T = {temperature:g}", f"top-k {top_k}", f"top-p {top_p}", f"{seeds} seeds")
+    top_k = 1 if not policy.samples else policy.top_k
+    top_p = policy.top_p if policy.samples else None
+    return (
+        "final<br>logits",
+        f"softmax<br>T={temperature:g}",
+        f"top-k<br>{'all' if top_k is None else top_k}",
+        f"top-p<br>{'all' if top_p is None else f'{top_p:g}'}",
+        f"{seeds}<br>seeds",
+    )
 
 
 def near_tie(vocabulary: Vocabulary, row: NDArray[np.floating]) -> str:
@@ -115,7 +120,7 @@ def near_tie(vocabulary: Vocabulary, row: NDArray[np.floating]) -> str:
     one, other = vocabulary.tokens[first], vocabulary.tokens[second]
     if lead == 0:
         return f"{one} and {other} are exactly tied; the lower token id, {one}, comes first."
-    close = " A near-tie: greedy always takes the first." if lead < 0.05 else ""
+    close = f" A near-tie: greedy always takes {one}." if lead < 0.05 else ""
     return f"{one} leads {other} by {digits(lead, 3)} logits.{close}"
 
 
@@ -124,7 +129,7 @@ def numbers(vocabulary: Vocabulary, selection: Selection) -> str:
     token = vocabulary.tokens[selection.token_id]
     if selection.interval is None or selection.uniform is None:
         highest = digits(float(selection.logits.max()))
-        return f"greedy: highest logit {highest} → {token}; no number is drawn"
+        return f"highest logit {highest} → {token}"
     low, high = selection.interval
     return f"{low:.4f} ≤ u = {selection.uniform:.4f} < {high:.4f} → {token}"
 
@@ -202,6 +207,8 @@ def moved_text(before: Seen | None, now: Seen) -> str:
         )
     if before.policy == now.policy:
         return f"The row changed, the generator did not: it still stands at …{state}."
+    if policy_text(before.policy) == policy_text(now.policy):
+        return f"Greedy looks at no slider. The generator still stands at …{state}."
     token = f"still {now.token}" if before.token == now.token else f"{before.token} → {now.token}"
     return (
         f"You moved the policy from {policy_text(before.policy)} to {policy_text(now.policy)}. "

@@ -1,0 +1,139 @@
+"""Controls of the walk through a decode step, and of the number that is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+import streamlit as st
+
+from tinydec.figures.stages import IN_LAYER, STAGES, stage_of
+from tinydec.figures.walk import Panel
+from tinydec.ui.lessons.decode_step import (
+    CONTROLS,
+    Choice,
+    choose,
+    clicked,
+    control_values,
+    neighbour,
+    place_in_walk,
+    stop_tensor,
+)
+from tinydec.verification.explain import Element, Recording
+
+MakePanels = Callable[[Recording, Element, int], Sequence[tuple[Panel, ...]]]
+
+_LABELS = {"tensor": "Tensor", "position": "Position", "head": "Head", "index": "Index"}
+_WIDTHS = {"tensor": 220, "position": 120, "head": 90, "index": 100}
+
+
+def apply_click(recording: Recording, step: int, *grids: tuple[str, MakePanels]) -> None:
+    """Take over a cell that was clicked: before the controls are drawn, which it sets.
+
+    Args:
+        recording: the run.
+        step: the shared step.
+        grids: key of each number grid and what made its panels.
+    """
+    for key, make in grids:
+        state = st.session_state.get(key)
+        if not state or not state.get("cell"):
+            continue
+        before = choose(recording, step, _held())
+        element = clicked(state, make(recording, before.element, step))
+        if element is not None:
+            newest = recording.positions(step, "logits").stop - 1
+            st.session_state.update(control_values(element, newest))
+
+
+def choice_controls(recording: Recording, step: int) -> Choice:
+    """Draw the four controls that name a number, bound to the URL; return what they chose.
+
+    What the URL brought that does not exist is replaced, with a note.
+    """
+    junk = {
+        name: st.query_params[name]
+        for name in CONTROLS
+        if name in st.query_params and name not in st.session_state
+    }
+    notes = choose(recording, step, junk).notes
+    choice = choose(recording, step, _held() | junk)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name in CONTROLS:
+            offers = getattr(choice.offers, name)
+            if name == "head" and len(offers) == 1:
+                continue
+            if st.session_state.get(name) not in (None, *offers):
+                st.session_state[name] = choice.values[name]
+            st.selectbox(
+                _LABELS[name],
+                offers,
+                key=name,
+                bind="query-params",
+                width=_WIDTHS[name],
+            )
+    if notes:
+        lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
+        st.html(f'<div role="status"><ul class="td-notes">{lines}</ul></div>')
+    return choose(recording, step, _held())
+
+
+def walk_controls(recording: Recording, element: Element) -> None:
+    """Draw the walk: layer, back and next, and the stages as one row of buttons."""
+    n_layer = recording.checkpoint.config.n_layer
+    stage = stage_of(element.tensor)
+    place = place_in_walk(n_layer, element.tensor)
+    layer = element.layer if element.layer is not None else (0 if place == 0 else n_layer - 1)
+    st.session_state["_stage"] = stage.key
+    st.session_state["_layer"] = layer
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.segmented_control(
+            "Stage",
+            [s.key for s in STAGES],
+            key="_stage",
+            required=True,
+            label_visibility="collapsed",
+            on_change=_to_stage,
+            args=(n_layer, layer),
+        )
+        st.segmented_control(
+            "Layer",
+            range(n_layer),
+            format_func=lambda number: f"layer {number}",
+            key="_layer",
+            required=True,
+            label_visibility="collapsed",
+            on_change=_to_layer,
+            args=(element.tensor,),
+        )
+        for label, by in (("Previous stage", -1), ("Next stage", 1)):
+            target = neighbour(n_layer, element.tensor, by)
+            st.button(
+                label,
+                key=f"_walk.{by}",
+                icon=":material/arrow_back:" if by < 0 else ":material/arrow_forward:",
+                disabled=target is None,
+                on_click=_set_tensor,
+                args=(target,),
+            )
+    st.caption(f"**{stage.key}**: {stage.title}.")
+
+
+def _held() -> dict[str, object]:
+    return {name: st.session_state[name] for name in CONTROLS if name in st.session_state}
+
+
+def _set_tensor(tensor: str | None) -> None:
+    if tensor is not None:
+        st.session_state["tensor"] = tensor
+
+
+def _to_stage(n_layer: int, layer: int) -> None:
+    stage = next(s for s in STAGES if s.key == st.session_state["_stage"])
+    _set_tensor(stop_tensor((min(layer, n_layer - 1), stage)))
+
+
+def _to_layer(tensor: str) -> None:
+    stage = stage_of(tensor)
+    inside = stage if stage in IN_LAYER else IN_LAYER[0]
+    _set_tensor(stop_tensor((st.session_state["_layer"], inside)))
