@@ -183,10 +183,10 @@ class BatchRun:
         return RowTrace(request, self.checkpoint.digest, tuple(row.entries), end, row.stream.state)
 
     def _new_row(self, request: BatchRequest) -> Row:
-        first = next(iter(self._rows.values()), None)
-        if self._seams.shared_stream and first is not None:
-            stream = first.stream
-        else:
+        stream: UniformStream | None = None
+        if self._seams.shared_stream:
+            stream = next((row.stream for row in self._rows.values()), None)
+        if stream is None:
             stream = UniformStream(request.seed)
         number = self._policies.setdefault(request.policy, len(self._policies))
         row = self._rows[request.request_id] = Row(request, stream, number)

@@ -75,16 +75,17 @@ class RowEntry(NamedTuple):
 
     def record(self, index: int) -> StepRecord:
         """Return the record that a solo run would leave."""
+        activations = self.activations
         return StepRecord(
-            index=index,
-            phase=self.phase,
-            consumed_ids=self.consumed_ids,
-            positions=self.positions,
-            length_before=self.length_after - len(self.consumed_ids),
-            length_after=self.length_after,
-            selection=self.selections[self.number],
-            stop_reason=self.stop_reason,
-            activations=None if self.activations is None else self.activations.row(self.pass_row),
+            index,
+            self.phase,
+            self.consumed_ids,
+            self.positions,
+            self.length_after - len(self.consumed_ids),
+            self.length_after,
+            self.selections[self.number],
+            self.stop_reason,
+            None if activations is None else activations.row(self.pass_row),
         )
 
 

@@ -167,22 +167,20 @@ def select_columns(
         raise InputError(f"draws: expected {len(logits)}, one for each row, found {len(draws)}")
     original = logits.copy()
     original.setflags(write=False)
-    intervals = None
-    if policy.samples:
-        drawn = [draw for draw in draws if isinstance(draw, Draw)]
-        if len(drawn) != len(draws):
-            raise InputError("draws: expected one uniform number for each row, found none")
-        uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
-        _check_uniforms(uniforms)
-        tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
-        intervals = _intervals(found.cdf, tokens)
-    else:
-        if any(isinstance(draw, Draw) for draw in draws):
+    columns = policy, original, found.probabilities, found.kept
+    if not policy.samples:
+        states = [draw for draw in draws if not isinstance(draw, Draw)]
+        if len(states) != len(draws):
             raise InputError("draws: expected none under greedy, found a uniform number")
         tokens = found.kept.argmax(axis=1)
-    return SelectedRows(
-        policy, original, found.probabilities, found.kept, tokens.tolist(), draws, intervals
-    )
+        return SelectedRows(*columns, tokens.tolist(), (), None, states)
+    drawn = [draw for draw in draws if isinstance(draw, Draw)]
+    if len(drawn) != len(draws):
+        raise InputError("draws: expected one uniform number for each row, found none")
+    uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
+    _check_uniforms(uniforms)
+    tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
+    return SelectedRows(*columns, tokens.tolist(), drawn, _intervals(found.cdf, tokens))
 
 
 def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Floats:

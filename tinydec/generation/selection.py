@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -67,12 +67,13 @@ class SelectedRows(Sequence[Selection]):
     """The selections of R rows under one policy, kept as columns until one is asked for.
 
     A batch selects for many rows at each step; making an object of each takes longer than
-    computing them all. ``rows[i]`` is row i's selection, the same object every time.
+    computing them all. ``rows[i]`` is row i's selection, the same object every time; the first
+    one asked for makes them all.
     """
 
     __slots__ = (
-        "_draws", "_intervals", "_kept", "_logits", "_made", "_policy", "_probabilities",
-        "token_ids",
+        "_drawn", "_intervals", "_kept", "_logits", "_made", "_policy", "_probabilities",
+        "_states", "token_ids",
     )  # fmt: skip
 
     def __init__(
@@ -82,8 +83,9 @@ class SelectedRows(Sequence[Selection]):
         probabilities: Floats,
         kept: NDArray[np.bool_],
         token_ids: list[int],
-        draws: Sequence[Draw | GeneratorState],
+        drawn: Sequence[Draw],
         intervals: Floats | None,
+        states: Sequence[GeneratorState] = (),
     ) -> None:
         """Keep the columns; the arrays must be read-only.
 
@@ -93,17 +95,19 @@ class SelectedRows(Sequence[Selection]):
             probabilities: (R, V).
             kept: (R, V), the tokens that could have been selected.
             token_ids: R, those that were.
-            draws: R, what was drawn, or under greedy the state of the untouched generator.
+            drawn: R numbers, or none under greedy.
             intervals: (2, R), where the numbers fell, or None under greedy.
+            states: under greedy the R states of the untouched generators.
         """
         self.token_ids = token_ids
         self._policy = policy
         self._logits = logits
         self._probabilities = probabilities
         self._kept = kept
-        self._draws = tuple(draws)
+        self._drawn = tuple(drawn)
+        self._states = tuple(states)
         self._intervals = intervals
-        self._made: dict[int, Selection] = {}
+        self._made: list[Selection] | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -115,28 +119,32 @@ class SelectedRows(Sequence[Selection]):
     def __getitem__(self, row: slice) -> list[Selection]: ...
 
     def __getitem__(self, row: int | slice) -> Selection | list[Selection]:
-        if isinstance(row, slice):
-            return [self[number] for number in range(len(self))[row]]
-        number = range(len(self))[row]  # an index from the end, or IndexError
-        if number not in self._made:
-            self._made[number] = self._make(number)
-        return self._made[number]
+        if self._made is None:
+            self._made = self._make()
+        return self._made[row]
 
-    def _make(self, row: int) -> Selection:
-        draw = self._draws[row]
-        uniform, before, after = draw if isinstance(draw, Draw) else (None, draw, draw)
-        interval = None
-        if self._intervals is not None:
-            low, high = self._intervals[:, row].tolist()
-            interval = (low, high)
-        return Selection(
-            self._policy,
-            self._logits[row],
-            self._probabilities[row],
-            tuple(self._kept[row].nonzero()[0].tolist()),
-            self.token_ids[row],
-            uniform,
-            interval,
-            before,
-            after,
-        )
+    def _make(self) -> list[Selection]:
+        """Make all of them: one by one, each would pay for its own look into every column."""
+        policy = self._policy
+        # An iterator over an array gives read-only rows of it: views, not copies.
+        rows = zip(self._logits, self._probabilities, self._kept_ids(), self.token_ids, strict=True)
+        if self._intervals is None:
+            return [
+                Selection(policy, *row, None, None, state, state)
+                for row, state in zip(rows, self._states, strict=True)
+            ]
+        intervals = zip(*self._intervals.tolist(), strict=True)  # (2, R) -> R pairs
+        return [
+            Selection(policy, *row, uniform, interval, before, after)
+            for row, interval, (uniform, before, after) in zip(
+                rows, intervals, self._drawn, strict=True
+            )
+        ]
+
+    def _kept_ids(self) -> Iterator[tuple[int, ...]]:
+        ids = self._kept.nonzero()[1].tolist()  # row by row
+        ends = np.add.reduce(self._kept, axis=1, dtype=np.intp).cumsum().tolist()
+        start = 0
+        for end in ends:
+            yield tuple(ids[start:end])
+            start = end
