@@ -54,13 +54,35 @@ PAGES: tuple[PageInfo, ...] = (
     PageInfo("4 KV cache", "grid_on", "pages/kv_cache.py", "kv-cache"),
     PageInfo("5 One decode step", "account_tree", "pages/decode_step.py", "decode-step"),
     PageInfo("6 Positions", "straighten", "pages/positions.py", "positions"),
-    PageInfo("7 Equivalence", "balance", "pages/equivalence.py", "equivalence"),
-    PageInfo("8 Memory and cost", "memory", "pages/memory.py", "memory"),
+    PageInfo(
+        "7 Equivalence",
+        "balance",
+        "pages/equivalence.py",
+        "equivalence",
+        ("eq_view", "eq_run", "eq_cache", "eq_prefix", "eq_fault"),
+    ),
+    PageInfo(
+        "8 Memory and cost",
+        "memory",
+        "pages/memory.py",
+        "memory",
+        (
+            "mem_view",
+            "mem_batch",
+            "mem_model",
+            "mem_tokens",
+            "mem_gib",
+            "mem_block",
+            "mem_shape",
+            "mem_prompt",
+            "mem_new",
+        ),
+    ),
     PageInfo("9 Batches and stopping", "view_stream", "pages/batches.py", "batches"),
     PageInfo("10 Audit", "fact_check", "pages/audit.py", "audit"),
     PageInfo("Fault lab", "bug_report", "pages/fault_lab.py", "fault-lab"),
     PageInfo("Review and exercises", "school", "pages/review.py", "review"),
-    PageInfo("Evidence", "inventory_2", "pages/evidence.py", "evidence"),
+    PageInfo("Evidence", "inventory_2", "pages/evidence.py", "evidence", ("ev_view", "ev_table")),
 )
 
 #: RunSpec's URL parameters that only single pages bind.
