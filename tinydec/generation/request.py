@@ -34,9 +34,9 @@ class Request:
     """Owns everything that one run changes; two requests share nothing but the checkpoint.
 
     Call :meth:`step` until ``stop_reason`` is set; each call consumes the pending inputs (the
-    prompt first, then the token returned last) and selects one token. ``step_checkpoint`` and
-    ``step_cache`` are what the last step computed with: the request's own, unless a seam says
-    otherwise.
+    prompt first, then the token returned last) and selects one token. ``step_checkpoint``,
+    ``step_cache`` and ``step_ids`` are what the last step computed with: the request's own,
+    unless a seam says otherwise.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class Request:
         self.stop_reason: str | None = None
         self.step_checkpoint = checkpoint
         self.step_cache = self.cache
+        self.step_ids: tuple[int, ...] = ()
         self._keep = keep_activations
         self._seams = seams
         self._guards = guards
@@ -184,11 +185,20 @@ class Request:
             ids = ids if seams.consumes is None else seams.consumes(ids)
         else:
             run, phase = decode_step, DECODE
-            if seams.cache_before is not None and self._neighbour is not None:
-                cache = seams.cache_before(step, cache, self._neighbour)
-        self.step_cache = cache
+            cache = self._prepared(step, cache)
+        self.step_cache, self.step_ids = cache, ids
         model, guards = seams.model, self._guards
         if seams.position_from_prompt is not None:
             position = partial(seams.position_from_prompt, len(self.prompt_ids))
             model = replace(model, position=position)
         return phase, run(self.step_checkpoint, cache, ids, self.request_id, model, guards)
+
+    def _prepared(self, step: int, cache: KVCache) -> KVCache:
+        """Return the cache that a decode step uses, after what the seams do to it."""
+        seams, neighbour = self._seams, self._neighbour
+        if neighbour is None:
+            return cache
+        used = neighbour if seams.uses_neighbour else cache
+        if seams.cache_before is not None:
+            seams.cache_before(step, used, neighbour)
+        return used

@@ -46,9 +46,9 @@ class RequestSeams:
         checkpoint_at: maps (step, checkpoint) to the checkpoint that the step computes with
             (correct: the same one).
         consumes: maps the prompt's ids to those that prefill consumes (correct: the same).
-        cache_before: called before each decode step with (step, own cache, a neighbour's cache)
-            and returns the cache that the step uses; it may change slots on the way (correct:
-            the own cache, untouched).
+        uses_neighbour: whether decode steps use a neighbour's cache instead of the own one.
+        cache_before: called before each decode step with (step, the cache that it will use, a
+            neighbour's cache); it may change the first (correct: it changes nothing).
         stop_reason: maps (reason, consumed, n_positions) to the recorded reason (correct: the
             same reason).
         capacity_factor: slots per layer as a multiple of the context plus one, for faults that
@@ -60,7 +60,8 @@ class RequestSeams:
     position_from_prompt: Callable[[int, int], int] | None = None
     checkpoint_at: Callable[[int, Checkpoint], Checkpoint] | None = None
     consumes: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
-    cache_before: Callable[[int, KVCache, KVCache], KVCache] | None = None
+    uses_neighbour: bool = False
+    cache_before: Callable[[int, KVCache, KVCache], None] | None = None
     stop_reason: Callable[[str | None, int, int], str | None] | None = None
     capacity_factor: int = 0
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tinydec.runspec import check_integer
 
-
 #: PCG64 goes from one 128-bit state to the next by ``state * _MULTIPLIER + increment``.
 _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _MASK = (1 << 128) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,18 @@ def _ordered(values: Array) -> NDArray[np.uint64]:
     magnitude = bits & (sign - np.uint64(1))
     ordered: NDArray[np.uint64] = np.where(bits & sign, sign - magnitude, sign + magnitude)
     return ordered
+
+
+#: The same for other checkpoints than the shipped one. Noise measured on random models of widths
+#: 4 to 20 with weights of scale 0.5: float64 6e-14, float32 2.3e-5, float16 0.16.
+WIDE_TOLERANCES = {"float64": 1e-11, "float32": 1e-4, "float16": 0.5}
+
+
+def audit_tolerance(dtype: str, width: int) -> float:
+    """Return the declared tolerance of an audit on a checkpoint that is not the shipped one.
+
+    Args:
+        dtype: number format of the arithmetic.
+        width: d; rounding of sums grows with its square root beyond 16.
+    """
+    return WIDE_TOLERANCES[dtype] * max(1.0, math.sqrt(width / 16))

@@ -80,12 +80,23 @@ NOT_FINITE_KIND = "not finite"
 
 @dataclass(frozen=True)
 class Interruption:
-    """A step that ended in an exception instead of a record."""
+    """A step that ended in an exception instead of a record.
+
+    Attributes:
+        step: its index.
+        start: inputs that the request had consumed before it.
+        kind: the exception's name.
+        message: what it said.
+        inputs: the request's account of the inputs that the step was to consume.
+        attempted: the inputs that the cache was given.
+    """
 
     step: int
     start: int
     kind: str
     message: str
+    inputs: tuple[int, ...] = ()
+    attempted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +117,7 @@ class RunObservation:
             that a step computed with; B = 1.
         prompt_logits: final row of the uncached prompt, computed twice: (2, V).
         final_state: the request's generator when everything was over.
+        left_behind: the cache that the run was using when it broke off, layer by layer.
     """
 
     name: str
@@ -120,6 +132,7 @@ class RunObservation:
     references: Mapping[str, Activations]
     prompt_logits: NDArray[Any]
     final_state: GeneratorState
+    left_behind: tuple[LayerObservation, ...] = ()
 
     @property
     def inputs(self) -> tuple[int, ...]:

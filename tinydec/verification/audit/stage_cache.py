@@ -7,6 +7,7 @@ input times ``c_attn``, whatever that input was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def cache_checks(recording: Recording, tolerance: float) -> tuple[Check, ...]:
                 2,
                 title,
                 expected,
-                _findings(places, contract),
+                chain(_findings(places, contract), _broken_off(recording, name)),
                 count=len(places),
                 tolerance=bound,
             )
@@ -87,6 +88,24 @@ def _places(recording: Recording) -> Iterator[_Place]:
                 yield run, step, layer, stored
 
 
+def _broken_off(recording: Recording, name: str) -> Iterator[Finding]:
+    """Judge what can be judged of the caches that runs left behind when they broke off."""
+    for run in recording.all_runs if name == "length" else ():
+        stop = run.interruption
+        if stop is not None and len(stop.attempted) != len(stop.inputs):
+            yield Finding(
+                f"{len(stop.attempted)} inputs given to the cache",
+                f"{len(stop.inputs)} for inputs {list(stop.inputs)}",
+                Where(run.name, stop.step),
+            )
+    contract = {"layer": _own_tag, "order": _in_order}.get(name)
+    for run in recording.all_runs if contract else ():
+        for layer, stored in enumerate(run.left_behind):
+            deviation = contract(layer, stored) if contract else None
+            if deviation is not None:
+                yield Finding(*deviation, Where(run.name, len(run.steps), layer))
+
+
 def _findings(places: list[_Place], contract: _Contract) -> Iterator[Finding]:
     for place in places:
         deviation = contract(place)
@@ -97,7 +116,10 @@ def _findings(places: list[_Place], contract: _Contract) -> Iterator[Finding]:
 
 
 def _layer(place: _Place) -> tuple[str, str] | None:
-    _, _, layer, stored = place
+    return _own_tag(place[2], place[3])
+
+
+def _own_tag(layer: int, stored: LayerObservation) -> tuple[str, str] | None:
     return None if stored.tag == layer else (f"cache of layer {stored.tag}", f"of layer {layer}")
 
 
@@ -135,7 +157,11 @@ def _rows(place: _Place, tolerance: float) -> tuple[str, str] | None:
 
 
 def _order(place: _Place) -> tuple[str, str] | None:
-    found = [-1 if tag is None else tag.order for tag in place[3].slot_tags]
+    return _in_order(place[2], place[3])
+
+
+def _in_order(_layer: int, stored: LayerObservation) -> tuple[str, str] | None:
+    found = [-1 if tag is None else tag.order for tag in stored.slot_tags]
     expected = list(range(len(found)))
     return None if found == expected else (f"inputs {found}", f"{expected}")
 

@@ -19,6 +19,7 @@ from tinydec.verification.explain.elements import (
 from tinydec.verification.explain.explanation import Explanation, descend, explain
 from tinydec.verification.explain.operations import Part, Term, largest_first
 from tinydec.verification.explain.recording import Recording
+from tinydec.verification.explain.wording import filled, origin
 
 __all__ = [
     "Constant",
@@ -33,5 +34,7 @@ __all__ = [
     "WeightElement",
     "descend",
     "explain",
+    "filled",
     "largest_first",
+    "origin",
 ]

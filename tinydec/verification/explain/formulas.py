@@ -19,7 +19,7 @@ class Formula(NamedTuple):
     meaning: str
 
 
-_NORM = r"\frac{x_i-\mu}{\sqrt{\sigma^2+\varepsilon}}\,w_i+b_i"
+_NORM = r"\dfrac{x_i-\mu}{\sqrt{\sigma^2+\varepsilon}}\,w_i+b_i"
 _NORM_TEXT = "(x[i] − mean) / sqrt(variance + ε) · weight[i] + bias[i]"
 _BIAS = (" + bias[c]", " + b_c")
 
@@ -71,7 +71,7 @@ _FORMULAS: dict[str, Formula] = {
     ),
     "scores": Formula(
         "Σ q[j] · keys[s, j] / sqrt(d_h)",
-        r"s = \frac{q \cdot k_s}{\sqrt{d_h}}",
+        r"s = \dfrac{q \cdot k_s}{\sqrt{d_h}}",
         "How well the query fits the key of one position.",
     ),
     "hidden": Formula(
@@ -81,7 +81,7 @@ _FORMULAS: dict[str, Formula] = {
     ),
     "attention": Formula(
         "exp(scores[s] − max) / Σ exp(scores − max)",
-        r"a_s = \frac{e^{\,s_s-\max}}{\sum_r e^{\,s_r-\max}}",
+        r"a_s = \dfrac{e^{\,s_s-\max}}{\sum_r e^{\,s_r-\max}}",
         "The scores as shares that add up to 1.",
     ),
     "mix": Formula(

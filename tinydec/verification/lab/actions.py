@@ -147,38 +147,30 @@ def first_layer_for_second(layer: int) -> int:
 # Caches between steps ----------------------------------------------------------------------------
 
 
-def permute_slots(step: int, own: KVCache, _neighbour: KVCache) -> KVCache:
+def permute_slots(step: int, used: KVCache, _neighbour: KVCache) -> None:
     """Exchange the first two slots of every layer, keys, values and tags together."""
     if step == 1:
-        for layer in own.layers:
+        for layer in used.layers:
             for part in (layer.keys, layer.values):
                 part[:, :, :2] = part[:, :, 1::-1].copy()
             layer.tags[:2] = layer.tags[1::-1]
-    return own
 
 
-def swap_layers(step: int, own: KVCache, _neighbour: KVCache) -> KVCache:
+def swap_layers(step: int, used: KVCache, _neighbour: KVCache) -> None:
     """Exchange the caches of the first two layers."""
     if step == 1:
-        first, second, *rest = own.layers
-        own.layers = (second, first, *rest)
-    return own
+        first, second, *rest = used.layers
+        used.layers = (second, first, *rest)
 
 
-def use_neighbour(_step: int, _own: KVCache, neighbour: KVCache) -> KVCache:
-    """Decode on the other request's cache."""
-    return neighbour
-
-
-def overwritten_by_neighbour(step: int, own: KVCache, neighbour: KVCache) -> KVCache:
-    """Let the other request write its last row into the own cache's slot of that order."""
+def overwritten_by_neighbour(step: int, used: KVCache, neighbour: KVCache) -> None:
+    """Let the other request write its last row into the cache's slot of that order."""
     if step == 1:
-        for mine, theirs in zip(own.layers, neighbour.layers, strict=True):
+        for mine, theirs in zip(used.layers, neighbour.layers, strict=True):
             slot = theirs.length - 1
             mine.keys[:, :, slot] = theirs.keys[:, :, slot]
             mine.values[:, :, slot] = theirs.values[:, :, slot]
             mine.tags[slot] = theirs.tags[slot]
-    return own
 
 
 # Masks -------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ POSITION: tuple[Fault, ...] = (
         "F21", "other-request", 3,
         "A request decodes on another request's cache of the same length.",
         "request tag; logits", "course; llama.cpp 27148, mlx-lm 965",
-        solo(cache_before=actions.use_neighbour, guards_off=_REQUEST),
+        solo(uses_neighbour=True, guards_off=_REQUEST),
         guard="request", needs=_DECODE,
     ),
     Fault(

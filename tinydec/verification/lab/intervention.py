@@ -12,6 +12,7 @@ from tinydec.generation.seams import (
     PolicySeams,
     RequestSeams,
 )
+from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.seams import (
     CORRECT,
@@ -105,8 +106,12 @@ def _chained_checkpoint(a: Callable[..., Any], b: Callable[..., Any]) -> Callabl
     return lambda step, checkpoint: b(step, a(step, checkpoint))
 
 
-def _chained_cache(a: Callable[..., Any], b: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda step, own, neighbour: b(step, a(step, own, neighbour), neighbour)
+def _chained_cache(a: Callable[..., None], b: Callable[..., None]) -> Callable[..., None]:
+    def both(step: int, used: KVCache, neighbour: KVCache) -> None:
+        a(step, used, neighbour)
+        b(step, used, neighbour)
+
+    return both
 
 
 def _chained_reason(a: Callable[..., Any], b: Callable[..., Any]) -> Callable[..., Any]:

@@ -112,15 +112,16 @@ def _run(
     _recycle(request, intervention)
     steps: list[StepObservation] = []
     interruption = None
+    before = _lengths(request)
     while request.stop_reason is None and interruption is None:
         start, before = request.position, _lengths(request)
         try:
             found = request.step()
-        except NotFiniteError as error:
-            interruption = Interruption(len(steps), start, NOT_FINITE_KIND, str(error))
         except (GuardError, InputError) as error:
-            kind = type(error).__name__
-            interruption = Interruption(len(steps), start, kind, str(error))
+            finite = not isinstance(error, NotFiniteError)
+            kind = type(error).__name__ if finite else NOT_FINITE_KIND
+            inputs, attempted = request.pending, request.step_ids
+            interruption = Interruption(len(steps), start, kind, str(error), inputs, attempted)
         else:
             steps.append(_step(request, found, before))
     prompts = [_reference(checkpoint, ids, intervention, generator) for _ in range(2)]
@@ -137,6 +138,7 @@ def _run(
         references=_references(steps, intervention, generator),
         prompt_logits=np.stack([found.last_logits[0] for found in prompts]),
         final_state=request.stream.state,
+        left_behind=() if interruption is None else _left_behind(request, before),
     )
 
 
@@ -190,6 +192,13 @@ def _recycle(request: Request, intervention: Intervention) -> None:
     prefill(checkpoint, cache, request.prompt_ids[:1], request.request_id)
     keep = intervention.request.model.reset_keeps_length
     cache.reset(checkpoint, request.request_id, keep_length=keep)
+
+
+def _left_behind(request: Request, before: tuple[int, ...]) -> tuple[LayerObservation, ...]:
+    cache = request.step_cache
+    if cache is None:
+        return ()
+    return tuple(_layer(layer, length) for layer, length in zip(cache.layers, before, strict=True))
 
 
 def _lengths(request: Request) -> tuple[int, ...]:
