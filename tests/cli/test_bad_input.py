@@ -16,15 +16,19 @@ from tinydec.model.checkpoint import canonical_json
 from tinydec.model.storage import FROZEN_PATH, load_checkpoint
 
 
+def variables(**added: str) -> dict[str, str]:
+    """The environment, with this package on the path and standard output buffered."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return kept | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])} | added
+
+
 def tinydec(
     arguments: Sequence[str], folder: Path, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line in a folder of its own."""
-    root = str(Path(__file__).resolve().parents[2])
     settings: dict[str, Any] = {"capture_output": True, "text": True} | options
     command = [sys.executable, "-m", "tinydec", *arguments]
-    variables = os.environ | {"PYTHONPATH": root}
-    return subprocess.run(command, check=False, cwd=folder, env=variables, **settings)
+    return subprocess.run(command, check=False, cwd=folder, env=variables(), **settings)
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -193,9 +197,8 @@ def test_output_that_cannot_be_written_is_one_line(
     tmp_path: Path, command: str, redirection: str, words: str
 ) -> None:
     line = f'exec "{sys.executable}" -m tinydec {command} {redirection}'
-    root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(
-        ["sh", "-c", line], cwd=tmp_path, env=os.environ | {"PYTHONPATH": root},
+        ["sh", "-c", line], cwd=tmp_path, env=variables(),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert_refused(done, words)
@@ -217,10 +220,9 @@ def test_closed_pipe_is_one_line(tmp_path: Path, command: str) -> None:
 
 
 def test_error_line_survives_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
-    root = str(Path(__file__).resolve().parents[2])
-    variables = os.environ | {"PYTHONPATH": root, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run(
         [sys.executable, "-m", "tinydec", "generate", "--prompt", "é 猫"],
-        cwd=tmp_path, env=variables, capture_output=True, text=True, check=False,
+        cwd=tmp_path, env=variables(PYTHONIOENCODING="ascii", PYTHONUTF8="0"),
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert_refused(done, "token: expected one of")

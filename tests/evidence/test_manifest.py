@@ -77,3 +77,9 @@ def test_missing_field_is_named(files: dict[str, bytes], name: str) -> None:
     del values[name]
     with pytest.raises(InputError, match=f"expected the field '{name}', found none"):
         read_manifest(json.dumps(values).encode())
+
+
+def test_field_that_occurs_twice_is_refused(files: dict[str, bytes]) -> None:
+    twice = files["manifest.json"].replace(b'"format": 1,', b'"format": 1, "format": 1,')
+    with pytest.raises(InputError, match="found: a field that occurs twice"):
+        read_manifest(twice)

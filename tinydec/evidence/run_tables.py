@@ -157,7 +157,7 @@ def intervals(selection: Selection) -> tuple[tuple[float, float] | None, ...]:
     for kept, high in zip(found.kept[0].tolist(), found.cdf[0].tolist(), strict=True):
         drawn = kept and selection.policy.samples
         result.append((low, high) if drawn else None)
-        low = high if kept else low
+        low = high  # a token that is not kept adds nothing
     return tuple(result)
 
 
