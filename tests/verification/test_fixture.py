@@ -5,7 +5,7 @@ import pytest
 
 from tinydec.model.full import full_forward
 from tinydec.model.storage import load_checkpoint
-from tinydec.verification.fixture import LEAST_DEPARTURE, attention_departure
+from tinydec.verification.fixture import LEAST_DEPARTURE, attention_departure, judge_fixture
 from tinydec.verification.prefixes import controlled_prefixes
 
 FROZEN = load_checkpoint()
@@ -46,3 +46,35 @@ def test_one_token_prefixes_alone_show_no_departure():
     assert attention_departure([full_forward(FROZEN, (0,))]).tolist() == [[0, 0], [0, 0]]
     with pytest.raises(ValueError, match="at least one"):
         attention_departure([])
+
+
+def flattened(scale):
+    """The frozen checkpoint with queries so small that attention is nearly uniform."""
+    tensors = {name: array.copy() for name, array in FROZEN.tensors.items()}
+    for layer in range(2):
+        tensors[f"h.{layer}.attn.c_attn.weight"][:, :4] *= scale
+    return FROZEN.with_tensors(tensors)
+
+
+def test_the_frozen_checkpoint_is_strong_enough_for_a_verdict():
+    report = judge_fixture(FROZEN)
+    assert report.strong
+    assert report.weakness == ""
+    assert report.smallest_failure > 1e-2
+
+
+def test_a_checkpoint_with_nearly_uniform_attention_is_refused_with_the_head_named():
+    report = judge_fixture(flattened(1e-4))
+    assert not report.strong
+    assert "attention of layer" in report.weakness
+    assert "expected at least 0.1" in report.weakness
+
+
+def test_a_checkpoint_on_which_broken_caches_do_not_show_is_refused():
+    tensors = {name: array.copy() for name, array in FROZEN.tensors.items()}
+    for layer in range(2):  # nothing that attention reads reaches the residual
+        tensors[f"h.{layer}.attn.c_proj.weight"][:] = 0
+    tensors["wpe.weight"][:] = tensors["wpe.weight"][:1]  # and every position looks alike
+    report = judge_fixture(FROZEN.with_tensors(tensors))
+    assert not report.strong
+    assert report.smallest_failure <= report.tolerance

@@ -50,7 +50,9 @@ class Fault:
     guard: str | None = None
     silent: bool = False
     needs: str = ""
-    variants: Mapping[str, Intervention] = field(default_factory=lambda: MappingProxyType({}))
+    variants: Mapping[str, Intervention] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
     cannot_act: Callable[[ModelConfig, int], str | None] = _acts
 
     @property

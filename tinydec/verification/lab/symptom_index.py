@@ -31,9 +31,7 @@ class Candidate:
     max_abs_error: float
 
 
-def symptom_index(
-    lab: Laboratory, faults: Sequence[Fault]
-) -> dict[Symptom, tuple[Candidate, ...]]:
+def symptom_index(lab: Laboratory, faults: Sequence[Fault]) -> dict[Symptom, tuple[Candidate, ...]]:
     """Return the candidates of every symptom; a fault may stand under several."""
     found: dict[Symptom, list[Candidate]] = {symptom: [] for symptom in SYMPTOMS}
     for fault in faults:
