@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,17 +22,15 @@ from tinydec.generation.trace import GenerationTrace
 from tinydec.model.activations import HEAD_TENSORS, SCORE_TENSORS, tensor_names
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec, shown
-from tinydec.ui.html import digits
 from tinydec.ui.lessons.limit import limited
 from tinydec.ui.number_grid import Cell, Frame, Grid
-from tinydec.verification.explain import Element, Explanation, Recording
+from tinydec.verification.explain import Element, Recording
 
 #: The page's own controls: widget keys and URL parameters alike.
 CONTROLS = ("tensor", "position", "head", "index")
 #: The position that the shared step consumed last.
 NEWEST = "newest"
-#: Terms of a sum shown, the largest; the others as one number.
-MOST_TERMS = 8
+_EXPECTED = {"tensor": "a tensor such as {} or {}", "position": "{} or 0 to {}"}
 #: Lines of the table of a stage's numbers.
 MOST_LINES = 160
 
@@ -98,8 +95,7 @@ def choose(recording: Recording, step: int, wanted: Mapping[str, Any]) -> Choice
     def take(name: str, offers: Sequence[str], default: str) -> str:
         value = wanted.get(name)
         if value is not None and value not in offers:
-            range_ = offers[0] if len(offers) == 1 else f"{offers[0]} to {offers[-1]}"
-            expected = "the name of a tensor" if name == "tensor" else range_
+            expected = _EXPECTED.get(name, "{} to {}").format(offers[0], offers[-1])
             notes.append(f"{name}: expected {expected}, found {shown(value)}; ran with {default}")
         values[name] = str(value) if value in offers else default
         return values[name]
@@ -263,39 +259,3 @@ def cut_note(recording: Recording, panels: Sequence[tuple[Panel, ...]], frame: i
         notes.append(f"heads {min(heads)} to {max(heads)} of {config.n_head}")
     unique = list(dict.fromkeys(notes))
     return f"Shown: {'; '.join(unique)}. The windows follow the chosen number." if unique else ""
-
-
-# Words -------------------------------------------------------------------------------------------
-
-
-def element_words(element: Element, tokens: Sequence[str]) -> str:
-    """Say in words where an element stands."""
-    at = f"position {element.position} ({tokens[element.position]})"
-    if element.field in SCORE_TENSORS:
-        at = (
-            f"query at position {element.position} ({tokens[element.position]}), "
-            f"key at position {element.index} ({tokens[element.index]})"
-        )
-    head = f", head {element.head}" if element.field in HEAD_TENSORS else ""
-    layer = f", layer {element.layer}" if element.layer is not None else ""
-    return f"{at}{head}{layer}, computed in step {element.step}"
-
-
-def check_words(node: Explanation, dtype: str) -> str:
-    """Say what the arithmetic gives and whether that is the recorded number."""
-    sign = "✓" if node.agrees else "✗"
-    again = f"{sign} float64 arithmetic on these operands gives {digits(node.recomputed, 8)}"
-    if node.bound == 0:
-        return f"{again}: the same number." if node.agrees else f"{again}: another number."
-    if math.isinf(node.bound):
-        return f"{again}; {dtype} may overflow here, so no difference is too large."
-    relation = "within" if node.agrees else "beyond"
-    return (
-        f"{again}: off by {digits(node.difference, 2)}, {relation} the "
-        f"{digits(node.bound, 2)} that rounding in {dtype} allows."
-    )
-
-
-def operand_label(recording: Recording, element: Element) -> str:
-    """Return an operand's name and value for a button."""
-    return f"{element.name} = {digits(recording.value(element), 3)}"

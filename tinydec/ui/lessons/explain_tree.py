@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import streamlit as st
 
 from tinydec.evidence.step_tables import openable, operands
+from tinydec.model.activations import HEAD_TENSORS, SCORE_TENSORS
 from tinydec.ui.html import digits
-from tinydec.ui.lessons.decode_step import (
-    MOST_TERMS,
-    check_words,
-    element_words,
-    operand_label,
-)
 from tinydec.ui.show import formula_block, table
 from tinydec.verification.explain import Element, Explanation, Recording, explain, filled
+
+#: Terms of a sum shown, the largest; the others as one number.
+MOST_TERMS = 8
 
 
 def explain_tree(
@@ -46,6 +45,8 @@ def _level(
     st.caption(element_words(node.element, tokens))
     formula_block(node.formula.latex, filled(node, digits, 4))
     table(operands(node, tokens, MOST_TERMS), label=f"Operands of {node.name}")
+    if node.parts:
+        st.caption(", ".join(f"{part.name} = {digits(part.value, 6)}" for part in node.parts))
     st.text(check_words(node, recording.checkpoint.dtype.name))
     inside = openable(node, MOST_TERMS)
     if not inside:
@@ -58,3 +59,39 @@ def _level(
         key=f"_open.{node.element.step}.{path}",
     )
     return chosen if chosen in inside else None
+
+
+# Words -------------------------------------------------------------------------------------------
+
+
+def element_words(element: Element, tokens: Sequence[str]) -> str:
+    """Say in words where an element stands."""
+    at = f"position {element.position} ({tokens[element.position]})"
+    if element.field in SCORE_TENSORS:
+        at = (
+            f"query at position {element.position} ({tokens[element.position]}), "
+            f"key at position {element.index} ({tokens[element.index]})"
+        )
+    head = f", head {element.head}" if element.field in HEAD_TENSORS else ""
+    layer = f", layer {element.layer}" if element.layer is not None else ""
+    return f"{at}{head}{layer}, computed in step {element.step}"
+
+
+def check_words(node: Explanation, dtype: str) -> str:
+    """Say what the arithmetic gives and whether that is the recorded number."""
+    sign = "✓" if node.agrees else "✗"
+    again = f"{sign} float64 arithmetic on these operands gives {digits(node.recomputed, 8)}"
+    if node.bound == 0:
+        return f"{again}: the same number." if node.agrees else f"{again}: another number."
+    if math.isinf(node.bound):
+        return f"{again}; {dtype} may overflow here, so no difference is too large."
+    relation = "within" if node.agrees else "beyond"
+    return (
+        f"{again}: off by {digits(node.difference, 2)}, {relation} the "
+        f"{digits(node.bound, 2)} that rounding in {dtype} allows."
+    )
+
+
+def operand_label(recording: Recording, element: Element) -> str:
+    """Return an operand's name and value for a button."""
+    return f"{element.name} = {digits(recording.value(element), 3)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from typing import Literal
 
 import streamlit as st
 
@@ -19,11 +20,13 @@ from tinydec.ui.lessons.decode_step import (
     place_in_walk,
     stop_tensor,
 )
+from tinydec.ui.pages import CATALOGUE
 from tinydec.verification.explain import Element, Recording
 
 MakePanels = Callable[[Recording, Element, int], Sequence[tuple[Panel, ...]]]
 
 _LABELS = {"tensor": "Tensor", "position": "Position", "head": "Head", "index": "Index"}
+_MOVES = (("Previous stage", -1, "arrow_back"), ("Next stage", 1, "arrow_forward"))
 _WIDTHS = {"tensor": 220, "position": 120, "head": 90, "index": 100}
 
 
@@ -51,6 +54,10 @@ def choice_controls(recording: Recording, step: int) -> Choice:
 
     What the URL brought that does not exist is replaced, with a note.
     """
+    # Only a parameter that the page list declares is let through by the frame's reading of a URL.
+    bind: Literal["query-params"] | None = (
+        "query-params" if set(CONTROLS) <= set(CATALOGUE.parameters()) else None
+    )
     junk = {
         name: st.query_params[name]
         for name in CONTROLS
@@ -69,7 +76,7 @@ def choice_controls(recording: Recording, step: int) -> Choice:
                 _LABELS[name],
                 offers,
                 key=name,
-                bind="query-params",
+                bind=bind,
                 width=_WIDTHS[name],
             )
     if notes:
@@ -86,16 +93,16 @@ def walk_controls(recording: Recording, element: Element) -> None:
     layer = element.layer if element.layer is not None else (0 if place == 0 else n_layer - 1)
     st.session_state["_stage"] = stage.key
     st.session_state["_layer"] = layer
+    st.segmented_control(
+        "Stage",
+        [s.key for s in STAGES],
+        key="_stage",
+        required=True,
+        label_visibility="collapsed",
+        on_change=_to_stage,
+        args=(n_layer, layer),
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.segmented_control(
-            "Stage",
-            [s.key for s in STAGES],
-            key="_stage",
-            required=True,
-            label_visibility="collapsed",
-            on_change=_to_stage,
-            args=(n_layer, layer),
-        )
         st.segmented_control(
             "Layer",
             range(n_layer),
@@ -106,17 +113,17 @@ def walk_controls(recording: Recording, element: Element) -> None:
             on_change=_to_layer,
             args=(element.tensor,),
         )
-        for label, by in (("Previous stage", -1), ("Next stage", 1)):
+        for label, by, icon in _MOVES:
             target = neighbour(n_layer, element.tensor, by)
             st.button(
                 label,
                 key=f"_walk.{by}",
-                icon=":material/arrow_back:" if by < 0 else ":material/arrow_forward:",
+                icon=f":material/{icon}:",
                 disabled=target is None,
                 on_click=_set_tensor,
                 args=(target,),
             )
-    st.caption(f"**{stage.key}**: {stage.title}.")
+        st.text(stage.title, width="content")
 
 
 def _held() -> dict[str, object]:

@@ -19,7 +19,7 @@ class Formula(NamedTuple):
     meaning: str
 
 
-_NORM = r"\dfrac{x_i-\mu}{\sqrt{\sigma^2+\varepsilon}}\,w_i+b_i"
+_NORM = r"y_i = \dfrac{x_i-\mu}{\sqrt{\sigma^2+\varepsilon}}\,w_i+b_i"
 _NORM_TEXT = "(x[i] − mean) / sqrt(variance + ε) · weight[i] + bias[i]"
 _BIAS = (" + bias[c]", " + b_c")
 
@@ -111,12 +111,12 @@ _FORMULAS: dict[str, Formula] = {
     ),
     "gelu_new": Formula(
         "x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))",
-        r"\tfrac{x}{2}\Big(1+\tanh\big(\sqrt{2/\pi}\,(x+0.044715\,x^3)\big)\Big)",
+        r"g = \tfrac{x}{2}\Big(1+\tanh\big(\sqrt{2/\pi}\,(x+0.044715\,x^3)\big)\Big)",
         "GELU in its tanh form: negative numbers fade to 0, positive ones pass.",
     ),
     "gelu": Formula(
         "x/2 · (1 + erf(x / √2))",
-        r"\tfrac{x}{2}\Big(1+\operatorname{erf}\big(x/\sqrt 2\big)\Big)",
+        r"g = \tfrac{x}{2}\Big(1+\operatorname{erf}\big(x/\sqrt 2\big)\Big)",
         "Exact GELU: negative numbers fade to 0, positive ones pass.",
     ),
     "mlp_output": Formula(
