@@ -8,9 +8,10 @@ import pandas as pd
 
 from tinydec.evidence.csv_format import frame
 from tinydec.evidence.schema import TableSchema, flag, integer, number, text
+from tinydec.model.cache import KVCache
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.verification.cache_operations import OperationResult
-from tinydec.verification.cached_run import CachedStep, StoredLayer
+from tinydec.verification.cached_run import StoredLayer
 from tinydec.verification.perturbation import Perturbation
 from tinydec.verification.row_history import RowHistory
 
@@ -134,27 +135,27 @@ def moves(vocabulary: Vocabulary, ids: Sequence[int], found: Perturbation) -> pd
     )
 
 
-def label(step: CachedStep, capacity: int, dtype: str) -> pd.DataFrame:
-    """Return what a cache knows about itself.
-
-    Args:
-        step: after which it is read.
-        capacity: slots per layer.
-        dtype: number format of a scalar.
-    """
-    shapes = {layer.keys.shape for layer in step.stored}
-    lengths = sorted({layer.keys.shape[2] for layer in step.stored})
+def label(cache: KVCache) -> pd.DataFrame:
+    """Return what a cache knows about itself."""
+    lengths = sorted({layer.length for layer in cache.layers})
+    shapes = {str(part.shape) for layer in cache.layers for part in layer.valid()}
+    dtype = cache.layers[0].keys.dtype.name
     rows = (
-        ("owner: request", step.owner.request_id),
-        ("owner: checkpoint digest", step.owner.checkpoint_digest),
-        ("layers", ", ".join(str(layer.layer) for layer in step.stored)),
-        ("K and V of each layer", " ".join(map(str, sorted(shapes)))),
+        ("owner: request", cache.owner.request_id),
+        ("owner: checkpoint digest", cache.owner.checkpoint_digest),
+        ("layers", f"{len(cache.layers)}, numbered {_span(cache.layer_tags())}"),
+        ("K and V of each layer", " ".join(sorted(shapes))),
         ("length of each layer", ", ".join(map(str, lengths))),
-        ("consumed inputs = next position", str(step.length_after)),
-        ("slots", f"{step.length_after} of {capacity}"),
-        ("valid bytes", f"{sum(layer.nbytes for layer in step.stored)} ({dtype})"),
+        ("consumed inputs = next position", str(cache.length)),
+        ("slots in use", f"{cache.length} of {cache.capacity}"),
+        ("valid bytes", f"{cache.valid_nbytes()} ({dtype})"),
+        ("allocated bytes", f"{cache.allocated_nbytes()} ({dtype})"),
     )
     return frame(LABEL, rows)
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
 
 def operations(found: Sequence[OperationResult]) -> pd.DataFrame:

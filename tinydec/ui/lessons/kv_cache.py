@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 
+from tinydec.evidence import kv_tables
 from tinydec.generation.generate import generate
 from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
@@ -16,10 +19,9 @@ from tinydec.model.prefill import prefill
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import digits
-from tinydec.ui.lessons.limit import limited
 from tinydec.ui.lessons.window import window
 from tinydec.ui.number_grid import Grid
-from tinydec.verification.cache_operations import OperationResult, try_operations
+from tinydec.verification.cache_operations import OWNER, OperationResult, try_operations
 from tinydec.verification.cached_run import CachedStep, run_cached
 from tinydec.verification.perturbation import Perturbation, perturb_past
 from tinydec.verification.row_history import RowHistory, row_histories
@@ -35,11 +37,10 @@ _REQUEST = "exercise"
 
 @dataclass(frozen=True)
 class Consumed:
-    """The inputs of a run: the prompt's and those that were fed back, with a note on limits."""
+    """The inputs of a run: the prompt's tokens and those that were fed back."""
 
     token_ids: tuple[int, ...]
     prompt_length: int
-    note: str
 
     @property
     def steps(self) -> int:
@@ -59,13 +60,11 @@ class CacheView:
         step: what was stored then, and by whom.
         histories: every row from its first copy to this step.
         limit: largest magnitude of any key or value of the whole run.
-        capacity: slots per layer.
     """
 
     step: CachedStep
     histories: tuple[RowHistory, ...]
     limit: float
-    capacity: int
 
 
 def consumed(checkpoint: Checkpoint, spec: RunSpec) -> Consumed:
@@ -74,9 +73,8 @@ def consumed(checkpoint: Checkpoint, spec: RunSpec) -> Consumed:
     Raises:
         InputError: see :func:`tinydec.generation.generate.new_request`.
     """
-    short, note = limited(checkpoint, spec)
-    trace = generate(checkpoint, short)
-    return Consumed(trace.consumed_ids, len(trace.prompt_ids), note)
+    trace = generate(checkpoint, spec)
+    return Consumed(trace.consumed_ids, len(trace.prompt_ids))
 
 
 def cache_view(checkpoint: Checkpoint, spec: RunSpec, inputs: Consumed, step: int) -> CacheView:
@@ -84,13 +82,11 @@ def cache_view(checkpoint: Checkpoint, spec: RunSpec, inputs: Consumed, step: in
     steps = run_cached(
         checkpoint.cast(spec.dtype), np.array([inputs.token_ids]), inputs.prompt_length
     )
-    last = [part for layer in steps[-1].stored for _, name, _ in _PARTS
-            for part in (getattr(layer, name),)]  # fmt: skip
+    last = [getattr(layer, name) for layer in steps[-1].stored for _, name, _ in _PARTS]
     return CacheView(
         step=steps[step],
         histories=row_histories(steps[: step + 1]),
         limit=float(max(np.abs(part).max() for part in last)),
-        capacity=checkpoint.config.n_positions,
     )
 
 
@@ -99,6 +95,17 @@ def moves(
 ) -> Perturbation:
     """Change each past row in turn; see :func:`perturb_past`."""
     return perturb_past(checkpoint.cast(spec.dtype), ids, amount)
+
+
+def label(checkpoint: Checkpoint, spec: RunSpec, inputs: Consumed, step: int) -> pd.DataFrame:
+    """Fill a cache as the run does up to a step, and return what it says of itself."""
+    cast = checkpoint.cast(spec.dtype)
+    cache = KVCache(cast, OWNER)
+    ids, first = inputs.until(step), inputs.prompt_length
+    prefill(cast, cache, [ids[:first]], OWNER)
+    for token_id in ids[first:]:
+        decode_step(cast, cache, [token_id], OWNER)
+    return kv_tables.label(cache)
 
 
 def operations(
@@ -157,7 +164,7 @@ def _short(token: str) -> str:
     return token if len(token) <= 8 else token[:7] + "…"
 
 
-def grid_width(heads: int, d_h: int) -> int | str:
+def grid_width(heads: int, d_h: int) -> int | Literal["stretch"]:
     """Return the width at which K and V of one layer stand in one row, if they fit."""
     wanted = 2 * heads * (_FRAME + _CELL * min(d_h, 8))
     return wanted if wanted <= 1100 else "stretch"
@@ -169,7 +176,7 @@ def grid_width(heads: int, d_h: int) -> int | str:
 def numbers(checkpoint: Checkpoint, view: CacheView) -> str:
     """Return the contract's formula with the numbers of this step."""
     config, t = checkpoint.config, view.step.length_after
-    scalars = sum(layer.keys.size + layer.values.size for layer in view.step.stored)
+    scalars = sum(h.scalars for h in view.histories)
     return (
         f"t = {t}: K, V of each layer {view.step.stored[0].keys.shape}\n"
         f"2 · {config.n_layer} · 1 · {config.n_head} · {t} · {config.d_h} = {digits(scalars)} "
@@ -202,6 +209,16 @@ def moves_text(found: Perturbation) -> str:
     )
 
 
+def refusals_text(found: Sequence[OperationResult]) -> str:
+    """Return the refusals in their own words."""
+    lines = [f"- {one.operation}: *{one.message}*" for one in found if one.message]
+    return "The refusals in their own words:\n\n" + "\n".join(lines)
+
+
+def _inputs(count: int) -> str:
+    return f"{count} input{'' if count == 1 else 's'}"
+
+
 # Exercises -----------------------------------------------------------------------------------
 
 
@@ -221,13 +238,12 @@ def operation_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
         for token_id in ids[filled:]:
             decode_step(checkpoint, cache, [token_id], _REQUEST)
         return Task(
-            f"A cache has consumed **{filled}** inputs. It is truncated to **{keep}**, then "
-            f"**{more}** more {'input is' if more == 1 else 'inputs are'} decoded. At which "
-            "position would the next input stand?",
+            f"A cache holds **{_inputs(filled)}**. It is truncated to **{keep}**, then **{more}** "
+            "more are decoded. At which position would the next input stand?",
             cache.length,
             "The next position is the number of inputs that the cache holds.",
-            f"${keep} + {more} = {cache.length}$ inputs stand at positions 0 to "
-            f"{cache.length - 1}, so the next position is {cache.length}"
+            f"${keep} + {more} = {cache.length}$ positions are taken, counted from 0, so the next "
+            f"is {cache.length}"
             + (
                 f", which this decoder refuses: it has {config.n_positions} positions."
                 if cache.length == config.n_positions
@@ -259,8 +275,8 @@ def discard_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
             f"- {choice}: the largest move is {digits(effects[choice], 3)}" for choice in choices
         )
         return Task(
-            f"**{length - 1}** inputs are in the cache, and input {length} is decoded. Which of "
-            "these could be changed in every layer without moving any of the next logits?",
+            f"The cache holds **{_inputs(length - 1)}**, and one more is decoded. Which of these "
+            "could be changed in every layer without moving any of the next logits?",
             answer,
             "Ask what the new query reads: it is compared with keys and averages values.",
             f"Adding 1 to each of them, measured just now:\n\n{lines}\n\nA query is compared with "

@@ -18,7 +18,6 @@ from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import digits
-from tinydec.ui.lessons.limit import limited
 from tinydec.verification.phases import (
     Pass,
     ShapeRow,
@@ -69,9 +68,8 @@ def plan(checkpoint: Checkpoint, spec: RunSpec) -> Plan:
     Raises:
         InputError: see :func:`tinydec.generation.generate.new_request`.
     """
-    short, note = limited(checkpoint, spec)
-    trace = generate(checkpoint, short)
-    context = checkpoint.config.n_positions
+    trace = generate(checkpoint, spec)
+    context, note = checkpoint.config.n_positions, ""
     split = split_phases(trace.prompt_ids, trace.returned_ids, context)
     if split.decode_steps == 0:
         note = f"The context holds {context} input, so no decode step follows the prefill."

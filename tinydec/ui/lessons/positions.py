@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.errors import InputError
 from tinydec.generation.generate import generate
 from tinydec.generation.trace import GenerationTrace
 from tinydec.model.cache import KVCache
@@ -20,7 +19,7 @@ from tinydec.model.prefill import prefill
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import Card, digits
-from tinydec.ui.lessons.limit import limited
+from tinydec.ui.lessons.readable import joined
 from tinydec.ui.lessons.window import window
 from tinydec.ui.number_grid import Grid
 from tinydec.verification.cached_run import run_cached
@@ -34,8 +33,6 @@ from tinydec.verification.overflow import (
     with_context,
 )
 
-#: Rows of the position table that the overflow is tried with, at most.
-MOST_ROWS = 64
 _REQUEST = "exercise"
 
 
@@ -45,14 +42,12 @@ class PositionRun:
 
     Attributes:
         trace: the run.
-        note: what was limited, or "".
         token_rows: (t, d) rows of the token table, read by the cached path.
         position_rows: (t, d) rows of the position table, read by it.
         embedding: (t, d) their sums, which enter layer 0.
     """
 
     trace: GenerationTrace
-    note: str
     token_rows: NDArray[np.floating]
     position_rows: NDArray[np.floating]
     embedding: NDArray[np.floating]
@@ -66,13 +61,16 @@ class OverflowView:
         report: the three ways.
         tolerance: largest accepted difference of a logit.
         added: tokens that had to be generated greedily, past the run's end, to fill the context.
-        rows: position rows of the decoder that was used.
     """
 
     report: OverflowReport
     tolerance: float
     added: int
-    rows: int
+
+    @property
+    def rows(self) -> int:
+        """N, the inputs that fit."""
+        return len(self.report.filled)
 
 
 def position_run(checkpoint: Checkpoint, spec: RunSpec) -> PositionRun:
@@ -81,15 +79,13 @@ def position_run(checkpoint: Checkpoint, spec: RunSpec) -> PositionRun:
     Raises:
         InputError: see :func:`tinydec.generation.generate.new_request`.
     """
-    short, note = limited(checkpoint, spec)
-    trace = generate(checkpoint, short)
+    trace = generate(checkpoint, spec)
     steps = run_cached(
         checkpoint.cast(spec.dtype), np.array([trace.consumed_ids]), len(trace.prompt_ids)
     )
     found = [step.activations for step in steps]
     return PositionRun(
         trace,
-        note,
         np.concatenate([a.token_embedding for a in found]),  # steps x (P, d) -> (t, d)
         np.concatenate([a.position_embedding for a in found]),
         np.concatenate([a.embedding for a in found]),
@@ -99,16 +95,11 @@ def position_run(checkpoint: Checkpoint, spec: RunSpec) -> PositionRun:
 def overflow_view(
     checkpoint: Checkpoint, spec: RunSpec, token_ids: tuple[int, ...]
 ) -> OverflowView:
-    """Fill the context with a run's tokens and try one input more.
-
-    A long position table is cut to its first ``MOST_ROWS`` rows.
-    """
+    """Fill the context with a run's tokens and try one input more."""
     cast = checkpoint.cast(spec.dtype)
-    short = with_context(cast, min(cast.config.n_positions, MOST_ROWS))
-    ids = fill_context(short, token_ids)
+    ids = fill_context(cast, token_ids)
     tolerance = TOLERANCES[spec.dtype] if spec.tolerance is None else spec.tolerance
-    added = max(len(ids) - len(token_ids), 0)
-    return OverflowView(overflow(short, ids), tolerance, added, short.config.n_positions)
+    return OverflowView(overflow(cast, ids), tolerance, len(ids) - len(token_ids))
 
 
 # Picture -------------------------------------------------------------------------------------
@@ -177,10 +168,9 @@ def numbers(checkpoint: Checkpoint, found: PositionRun, step: int) -> str:
         after = f"next position = {record.length_after}"
     else:
         after = f"row {rows} does not exist: the last is {rows - 1}"
-    positions = ", ".join(str(int(p)) for p in record.positions[:8])
-    dots = ", …" if len(record.positions) > 8 else ""
+    positions = joined(tuple(map(int, record.positions)))
     return (
-        f"consumed before step {step} = {record.length_before}: reads row {positions}{dots}\n"
+        f"consumed before step {step} = {record.length_before}: reads row {positions}\n"
         f"consumed after it = {record.length_after}: {after}"
     )
 
@@ -235,23 +225,21 @@ def overflow_text(view: OverflowView, tokens: Sequence[str]) -> str:
 
 
 def slide_text(view: OverflowView) -> str:
-    """Say why naive sliding goes wrong, with its numbers."""
-    outcome = view.report.outcome(SLIDE)
-    judged = outcome.judged
-    if judged is None:
-        raise InputError("naive sliding: expected logits, found none")
-    same = "the same token" if judged.same_argmax else "another token"
-    shown = ", ".join(str(p) for p in outcome.key_positions[:8])
-    dots = ", …" if len(outcome.key_positions) > 8 else ""
-    return (
-        f"After naive sliding the slots hold keys made at positions {shown}{dots}; they should be "
-        f"0 to {view.rows - 1}. Greedy still selects {same} here, so only the logits tell: they "
-        f"are off by {digits(judged.max_abs_error, 3)}."
-        if judged.same_argmax
-        else f"After naive sliding the slots hold keys made at positions {shown}{dots}; they "
-        f"should be 0 to {view.rows - 1}. Greedy selects {same}, and the logits are off by "
-        f"{digits(judged.max_abs_error, 3)}."
+    """Say why naive sliding goes wrong and what the refusal says, with the numbers."""
+    refuse, slide = view.report.outcome(REFUSE), view.report.outcome(SLIDE)
+    text = (
+        f"After naive sliding the slots hold keys made at positions {joined(slide.key_positions)}; "
+        f"in the kept window they stand at {joined(tuple(range(view.rows)))}. "
     )
+    if slide.judged is not None:
+        error = digits(slide.judged.max_abs_error, 3)
+        text += (
+            f"Greedy selects the same token here all the same, so only the logits tell: they are "
+            f"off by up to {error}. "
+            if slide.judged.same_argmax
+            else f"Greedy selects another token, and the logits are off by up to {error}. "
+        )
+    return f"{text}The refusal says: *{refuse.refusal}*."
 
 
 # Exercises -----------------------------------------------------------------------------------
@@ -292,7 +280,9 @@ def slide_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
     """Return the exercise: under which position was a slot's key made, after naive sliding?"""
 
     def draw(rng: random.Random) -> Task:
-        rows = rng.randint(min(2, checkpoint.config.n_positions), min(9, _rows(checkpoint)))
+        rows = rng.randint(
+            min(2, checkpoint.config.n_positions), min(9, checkpoint.config.n_positions)
+        )
         ids = [rng.randrange(checkpoint.config.vocab_size) for _ in range(rows + 1)]
         outcome = overflow(with_context(checkpoint, rows), ids).outcome(SLIDE)
         slot = rng.randrange(rows)
@@ -314,7 +304,3 @@ def slide_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
         )
 
     return draw
-
-
-def _rows(checkpoint: Checkpoint) -> int:
-    return checkpoint.config.n_positions
