@@ -52,7 +52,10 @@ if len(vocabulary) > MOST_TOKENS:
 st.header("The same numbers", anchor=False)
 stages = policy_tables.stages(vocabulary, selection, study.counts)
 ui.table(stages.head(policy.MOST_ROWS), label="Every stage by token")
-st.caption(policy.stages_caption(study, len(vocabulary)))
+st.caption(
+    f"The row is the last one after the prompt, whatever the policy; Try beside the prompt offers "
+    f"every prefix. {policy.stages_caption(study, len(vocabulary))}"
+)
 ui.download(
     "Stages as CSV",
     lambda: write_csv(stages, policy_tables.STAGES),
@@ -65,8 +68,8 @@ record = policy_tables.record(vocabulary, selection, spec.seed, run.step)
 ui.table(record, label="Record of the selection")
 st.caption(
     f"Each request owns a PCG64 generator: 128 bits of state, here as hexadecimal digits. "
-    f"The shared step chooses the draw: step {run.step} is the number that seed {spec.seed} gives "
-    f"after {run.step} others, always from the same row."
+    f"The shared step chooses the draw: step {run.step} is the number that seed {spec.seed} draws "
+    f"when {run.step} went before it, always from the same row."
 )
 ui.download(
     "Record as CSV",

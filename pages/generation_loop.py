@@ -6,19 +6,19 @@ from tinydec import ui
 from tinydec.evidence import loop_tables
 from tinydec.evidence.audit import tolerance_of
 from tinydec.evidence.csv_format import write_csv
-from tinydec.figures.logits import MOST_STEPS, MOST_TOKENS, steps_figure
+from tinydec.figures.logits import MOST_STEPS, MOST_TOKENS, shown_steps, steps_figure
 from tinydec.ui.lessons import loop
+from tinydec.ui.lessons.both import both_paths
 from tinydec.ui.lessons.flow import flow_html
-from tinydec.ui.lessons.limit import lesson_run
 from tinydec.ui.lessons.stepper import stepper
 
-run_both = ui.computed()(lesson_run)
+run_both = ui.computed()(both_paths)
 presets = ui.computed("dtype")(loop.presets)
 
 ui.begin()
 run = ui.current_run()
-lesson = run_both(run)
-trace, pair, checkpoint = lesson.trace, lesson.pair, run.checkpoint
+both = run_both(run)
+trace, pair, checkpoint = both.trace, both.pair, run.checkpoint
 vocabulary = checkpoint.vocabulary
 step = ui.current_step(len(trace.steps))
 
@@ -52,8 +52,14 @@ ui.look_for(
 if len(trace.steps) > MOST_STEPS or len(vocabulary) > MOST_TOKENS:
     st.caption(
         f"Drawn: {min(len(trace.steps), MOST_STEPS)} of {len(trace.steps)} steps and the "
-        f"{min(len(vocabulary), MOST_TOKENS)} highest of {len(vocabulary)} tokens. {lesson.note}"
+        f"{min(len(vocabulary), MOST_TOKENS)} highest of {len(vocabulary)} tokens."
     )
+
+ui.table(
+    loop_tables.by_step(vocabulary, trace, shown_steps(len(trace.steps), step)),
+    label="Logits by token and step",
+)
+ui.disclaimer()
 
 st.header("Why it stops", anchor=False)
 st.text(loop.stop_text(checkpoint, trace))
@@ -64,7 +70,6 @@ st.caption(f"The rules at step {step}, in the order in which they win.")
 st.header("Every turn", anchor=False)
 turns = loop_tables.turns(vocabulary, trace)
 ui.table(turns, label="Every turn of the loop", headings=loop.HEADINGS)
-ui.disclaimer()
 with st.container(horizontal=True):
     ui.download(
         "Turns as CSV",

@@ -5,22 +5,24 @@ from functools import partial
 import streamlit as st
 
 from tinydec import ui
+from tinydec.evidence import loop_tables
+from tinydec.evidence.csv_format import write_csv
 from tinydec.evidence.published import compare_published, load_published
 from tinydec.evidence.registry import TABLES
 from tinydec.figures.logits import turn_figure
 from tinydec.ui.lessons import home
+from tinydec.ui.lessons.both import both_paths
 from tinydec.ui.lessons.flow import flow_html
-from tinydec.ui.lessons.limit import lesson_run
 from tinydec.ui.lessons.stepper import stepper
 from tinydec.ui.pages import CATALOGUE
 
-run_both = ui.computed()(lesson_run)
+run_both = ui.computed()(both_paths)
 run_audit = ui.computed("dtype", "tolerance", max_entries=16)(home.audit)
 
 ui.begin()
 run = ui.current_run()
-lesson = run_both(run)
-trace, vocabulary = lesson.trace, run.checkpoint.vocabulary
+trace = run_both(run).trace
+vocabulary = run.checkpoint.vocabulary
 step = ui.current_step(len(trace.steps))
 record = trace.steps[step]
 token = vocabulary.tokens[record.returned_id]
@@ -57,6 +59,16 @@ ui.look_for(
     "end of the prefix, where the decoder reads it next."
 )
 ui.disclaimer()
+
+st.header("This turn in numbers", anchor=False)
+numbers = loop_tables.logit_rows(vocabulary, trace)
+ui.table(numbers[numbers["step"] == step], label=f"Logits and probabilities at step {step}")
+ui.download(
+    "Logits of every step as CSV",
+    lambda: write_csv(numbers, loop_tables.LOGIT_ROWS),
+    loop_tables.LOGIT_ROWS.file,
+    key="logit_rows.csv",
+)
 
 if not isinstance(report, str):
     comparisons = compare_published(report)

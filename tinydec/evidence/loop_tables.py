@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -119,6 +119,12 @@ def logit_rows(vocabulary: Vocabulary, trace: GenerationTrace) -> pd.DataFrame:
             )
         ),
     )
+
+
+def by_step(vocabulary: Vocabulary, trace: GenerationTrace, steps: Iterable[int]) -> pd.DataFrame:
+    """Return one row per token and one column of logits per step, as the figure shows them."""
+    columns = {f"step {s}": trace.steps[s].selection.logits.tolist() for s in steps}
+    return pd.DataFrame({"id": range(len(vocabulary)), "token": vocabulary.tokens, **columns})
 
 
 def stop_rules(checkpoint: Checkpoint, trace: GenerationTrace, step: int) -> pd.DataFrame:

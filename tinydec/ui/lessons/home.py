@@ -38,9 +38,6 @@ WAYS = {
     "evidence": "Take every table away as CSV, with the command that replays it.",
 }
 
-#: Longest context that Home audits.
-MOST_POSITIONS = 64
-
 #: Six cards in one row beside the sidebar.
 STYLE = """<style>
 .st-key-verdicts ul.td-cards { grid-template-columns: repeat(auto-fit, minmax(8.1rem, 1fr)); }
@@ -74,15 +71,7 @@ def turn_text(trace: GenerationTrace, step: int) -> str:
 
 
 def audit(checkpoint: Checkpoint, spec: RunSpec) -> AuditReport | str:
-    """Return the course's audit in the chosen number format, or why there is none.
-
-    Every run of an audit fills the context without a cache, which takes minutes for a long one.
-    """
-    if checkpoint.config.n_positions > MOST_POSITIONS:
-        return (
-            f"Home audits a context of at most {MOST_POSITIONS} positions; this checkpoint has "
-            f"{checkpoint.config.n_positions}."
-        )
+    """Return the course's audit in the chosen number format, or why there is none."""
     course = default_spec(checkpoint)
     try:
         return run_audit(checkpoint, replace(course, dtype=spec.dtype, tolerance=spec.tolerance))
@@ -179,8 +168,7 @@ def published_caption(report: AuditReport, source: str) -> str:
 def _value(value: float | str | None, unit: str) -> str:
     if value is None:
         return "none in this model"
-    whole = isinstance(value, float | int) and float(value).is_integer()
-    text = digits(int(value) if whole else value, 5)
+    text = value if isinstance(value, str) else f"{value:.6g}".replace("-", "−")
     return f"{text} {unit}" if unit == "bytes" else text
 
 

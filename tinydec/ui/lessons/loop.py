@@ -21,7 +21,6 @@ from tinydec.runspec import GREEDY, SAMPLE, Policy, RunSpec
 from tinydec.ui.domains import LONGEST_PROMPT
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import digits
-from tinydec.ui.lessons.limit import limited
 from tinydec.verification.prefixes import controlled_prefixes
 from tinydec.verification.trace_pair import TracePair
 
@@ -109,13 +108,12 @@ def _drawn_run(checkpoint: Checkpoint, rng: random.Random) -> RunSpec:
     case = rng.choice(controlled_prefixes(checkpoint))
     policy = Policy(rng.choice((GREEDY, SAMPLE)))
     most = rng.choice((1, 2, 3, 4, None))
-    spec = RunSpec(
+    return RunSpec(
         prompt=tuple(case.tokens.split()),
         policy=policy,
         seed=rng.randrange(100),
         max_new_tokens=most,
     )
-    return limited(checkpoint, spec)[0]
 
 
 def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:

@@ -222,15 +222,18 @@ def moved_text(before: Seen | None, now: Seen) -> str:
 
 def interval_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     """Ask which token a uniform number selects from given probabilities."""
-    case = rng.choice(controlled_prefixes(checkpoint))
-    row = prompt_row(checkpoint, RunSpec(prompt=tuple(case.tokens.split())))
-    size = len(row)
-    policy = Policy(SAMPLE, rng.choice((0.5, 1.0, 2.0)), min(rng.choice((2, 3, 4)), size))
-    found = distribution(row[np.newaxis, :], policy)
-    cdf = found.cdf[0]
-    spans = [(low, high) for low, high in pairwise([0.0, *cdf.tolist()]) if high > low]
-    # Well inside a wide interval, so that rounding to two digits cannot move the number out.
-    wide = [(low, high) for low, high in spans if high - low > 0.04]
+    cases = list(controlled_prefixes(checkpoint))
+    rng.shuffle(cases)
+    for case in cases:
+        row = prompt_row(checkpoint, RunSpec(prompt=tuple(case.tokens.split())))
+        top_k = min(rng.choice((2, 3, 4)), len(row))
+        policy = Policy(SAMPLE, rng.choice((1.0, 2.0, 4.0)), top_k)
+        cdf = distribution(row[np.newaxis, :], policy).cdf[0].tolist()
+        spans = [(low, high) for low, high in pairwise([0.0, *cdf]) if high > low]
+        # Well inside a wide interval, so that rounding to two digits cannot move the number out.
+        wide = [(low, high) for low, high in spans if high - low > 0.04]
+        if len(wide) > 1:  # otherwise there is hardly a choice
+            break
     low, high = rng.choice(wide or spans)
     uniform = low + (high - low) * rng.uniform(0.35, 0.65)
     uniform = round(uniform, 2) if wide else uniform
