@@ -55,8 +55,8 @@ with grids:
     )
     ui.look_for(stage.look_for)
     note = page.cut_note(recording, panels, step - first)
-    if note or lesson.note:
-        st.caption(f"{note} {lesson.note}")
+    if note:
+        st.caption(note)
 with below:
     nodes = explain_tree(recording, node, tokens)
     ui.download(

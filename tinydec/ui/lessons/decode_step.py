@@ -22,7 +22,6 @@ from tinydec.generation.trace import GenerationTrace
 from tinydec.model.activations import HEAD_TENSORS, SCORE_TENSORS, tensor_names
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec, shown
-from tinydec.ui.lessons.limit import limited
 from tinydec.ui.number_grid import Cell, Frame, Grid
 from tinydec.verification.explain import Element, Recording
 
@@ -37,25 +36,23 @@ MOST_LINES = 160
 
 @dataclass(frozen=True, eq=False)
 class DecodeLesson:
-    """A run with every intermediate, the text of its inputs, and what was limited (or "")."""
+    """A run with every intermediate, and the text of its inputs."""
 
     trace: GenerationTrace
     recording: Recording
     tokens: tuple[str, ...]
-    note: str
 
 
 def lesson(checkpoint: Checkpoint, spec: RunSpec) -> DecodeLesson:
-    """Generate as the spec says, no further than a page shows.
+    """Generate as the spec says and keep everything.
 
     Raises:
         InputError: see :func:`tinydec.generation.generate.new_request`.
     """
-    short, note = limited(checkpoint, spec)
-    trace = generate(checkpoint, short, keep_activations=True)
+    trace = generate(checkpoint, spec, keep_activations=True)
     recording = Recording.of_trace(checkpoint.cast(spec.dtype), trace)
     tokens = tuple(checkpoint.vocabulary.tokens[i] for i in trace.consumed_ids)
-    return DecodeLesson(trace, recording, tokens, note)
+    return DecodeLesson(trace, recording, tokens)
 
 
 # The chosen number -------------------------------------------------------------------------------
