@@ -122,7 +122,11 @@ def test_records_cannot_be_changed() -> None:
     trace = run_batch(FROZEN, [A, B, C], keep_activations=True)
     step = trace.steps[-1]
     assert step.activations is not None
+    plan = step.plan
     arrays = [step.logits, step.cache_lengths, step.tags.entries]
+    arrays += [plan.token_ids, plan.positions, plan.query_slots, plan.query_pads, plan.pads]
+    arrays += [plan.mask, plan.real_keys, plan.lengths_before, plan.lengths_after]
+    arrays += [plan.groups[0].token_ids, plan.groups[0].real]
     arrays += [array for _, array in step.activations.named()]
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):

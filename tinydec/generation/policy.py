@@ -177,28 +177,26 @@ def select_columns(
     drawn = [draw for draw in draws if isinstance(draw, Draw)]
     if len(drawn) != len(draws):
         raise InputError("draws: expected one uniform number for each row, found none")
-    uniforms = np.array([draw.uniform for draw in drawn])  # (R,)
-    _check_uniforms(uniforms)
-    tokens = (found.kept & (uniforms[:, np.newaxis] < found.cdf)).argmax(axis=1)
-    return SelectedRows(*columns, tokens.tolist(), drawn, _intervals(found.cdf, tokens))
+    uniforms = [draw.uniform for draw in drawn]
+    for uniform in uniforms:
+        if not 0 <= uniform < 1:
+            raise InputError(f"draws: expected a number from 0 to below 1, found {uniform!r}")
+    column = np.array(uniforms)[:, np.newaxis]  # (R, 1)
+    tokens = (found.kept & (column < found.cdf)).argmax(axis=1).tolist()
+    return SelectedRows(*columns, tokens, drawn, _intervals(found.cdf, tokens))
 
 
-def _intervals(cdf: Floats, tokens: NDArray[np.intp]) -> Floats:
-    """Return (2, R): the ends of each row's interval of the token that it selected.
+def _intervals(cdf: Floats, tokens: list[int]) -> list[tuple[float, float]]:
+    """Return each row's interval of the token that it selected.
 
     The distribution is flat over tokens that are not kept, so the value at the id before is
     the one at the kept token before.
     """
-    rows = np.arange(len(tokens))
-    low = np.where(tokens > 0, cdf[rows, tokens - 1], 0.0)
-    return np.array((low, cdf[rows, tokens]))
-
-
-def _check_uniforms(uniforms: Floats) -> None:
-    fits = (uniforms >= 0) & (uniforms < 1)
-    if not fits.all():
-        found = float(uniforms[~fits][0])
-        raise InputError(f"draws: expected a number from 0 to below 1, found {found!r}")
+    value = cdf.item
+    return [
+        (value(row, token - 1) if token else 0.0, value(row, token))
+        for row, token in enumerate(tokens)
+    ]
 
 
 def select(logits: NDArray[Any], policy: Policy, state: GeneratorState) -> Selection:

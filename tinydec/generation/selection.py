@@ -84,7 +84,7 @@ class SelectedRows(Sequence[Selection]):
         kept: NDArray[np.bool_],
         token_ids: list[int],
         drawn: Sequence[Draw],
-        intervals: Floats | None,
+        intervals: list[tuple[float, float]] | None,
         states: Sequence[GeneratorState] = (),
     ) -> None:
         """Keep the columns; the arrays must be read-only.
@@ -96,7 +96,7 @@ class SelectedRows(Sequence[Selection]):
             kept: (R, V), the tokens that could have been selected.
             token_ids: R, those that were.
             drawn: R numbers, or none under greedy.
-            intervals: (2, R), where the numbers fell, or None under greedy.
+            intervals: R, where the numbers fell, or None under greedy.
             states: under greedy the R states of the untouched generators.
         """
         self.token_ids = token_ids
@@ -119,9 +119,15 @@ class SelectedRows(Sequence[Selection]):
     def __getitem__(self, row: slice) -> list[Selection]: ...
 
     def __getitem__(self, row: int | slice) -> Selection | list[Selection]:
+        return self._all()[row]
+
+    def __iter__(self) -> Iterator[Selection]:
+        return iter(self._all())
+
+    def _all(self) -> list[Selection]:
         if self._made is None:
             self._made = self._make()
-        return self._made[row]
+        return self._made
 
     def _make(self) -> list[Selection]:
         """Make all of them: one by one, each would pay for its own look into every column."""
@@ -133,16 +139,18 @@ class SelectedRows(Sequence[Selection]):
                 Selection(policy, *row, None, None, state, state)
                 for row, state in zip(rows, self._states, strict=True)
             ]
-        intervals = zip(*self._intervals.tolist(), strict=True)  # (2, R) -> R pairs
         return [
             Selection(policy, *row, uniform, interval, before, after)
             for row, interval, (uniform, before, after) in zip(
-                rows, intervals, self._drawn, strict=True
+                rows, self._intervals, self._drawn, strict=True
             )
         ]
 
     def _kept_ids(self) -> Iterator[tuple[int, ...]]:
         ids = self._kept.nonzero()[1].tolist()  # row by row
+        if len(self) == 1:
+            yield tuple(ids)
+            return
         ends = np.add.reduce(self._kept, axis=1, dtype=np.intp).cumsum().tolist()
         start = 0
         for end in ends:

@@ -69,6 +69,13 @@ class Plan:
     lengths_after: Ints
     real_keys: Bools
 
+    def __post_init__(self) -> None:
+        arrays = [self.lengths_before, self.lengths_after, self.real_keys]
+        for group in self.groups:
+            arrays += [part for part in group if isinstance(part, np.ndarray)]
+        for array in arrays:
+            array.setflags(write=False)
+
     @property
     def rows(self) -> int:
         """R, the rows of the pass."""
@@ -128,13 +135,13 @@ class Plan:
     @cached_property
     def query_pads(self) -> Bools:
         """Return (R, P): queries that were computed for padding; none in ``ragged``."""
-        found: Bools = self._matrix([~group.real for group in self.groups]) == 1
-        return found
+        return _frozen(self._matrix([~group.real for group in self.groups]) == 1)
 
     @cached_property
     def pads(self) -> Bools:
         """Return (R, S): slots that are padding; none in ``ragged``."""
-        return np.zeros_like(self.real_keys) if self.layout == RAGGED else ~self.real_keys
+        none = self.layout == RAGGED
+        return _frozen(np.zeros_like(self.real_keys) if none else ~self.real_keys)
 
     @cached_property
     def mask(self) -> Bools:
@@ -145,13 +152,18 @@ class Plan:
             visible = True if group.visible is None else group.visible
             part = np.broadcast_to(visible, shape)[:, 0]  # (G, 1, P, S) -> (G, P, S)
             found[group.members, : shape[2], group.read] = part
-        return found
+        return _frozen(found)
 
     def _matrix(self, parts: Sequence[Array]) -> Ints:
         found = np.full((self.rows, max(part.shape[1] for part in parts)), NONE)
         for group, part in zip(self.groups, parts, strict=True):
             found[group.members, : part.shape[1]] = part
-        return found
+        return _frozen(found)
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
 
 
 def _slots(group: Group) -> Ints:
