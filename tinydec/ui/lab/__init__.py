@@ -1,0 +1,1 @@
+"""Batches, the audit and the fault lab: what their pages compute, say and ask."""

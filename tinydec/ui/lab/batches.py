@@ -1,0 +1,305 @@
+"""Batches and stopping: the visitor's run among neighbours, in three layouts; the exercises."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from tinydec.generation.batch import run_batch
+from tinydec.generation.batch_trace import BatchTrace
+from tinydec.generation.schedule import JOIN, LEAVE, BatchRequest, Event
+from tinydec.generation.stopping import STOP_REASONS
+from tinydec.generation.trace import DECODE
+from tinydec.model.batch_cache import LAYOUTS, LEFT, RIGHT
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.guards import GUARDS, GuardError
+from tinydec.model.seams import CORRECT_BATCH
+from tinydec.runspec import Policy, RunSpec
+from tinydec.ui.exercise import Task
+from tinydec.ui.html import digits
+from tinydec.ui.lab.tolerance import lab_tolerance
+from tinydec.verification.faults import fault_by_id
+from tinydec.verification.isolation import IsolationRecord, isolation, solo_trace
+from tinydec.verification.lab.scenario import scenario_for
+
+#: The visitor's row.
+YOU = "you"
+
+#: Batch steps before which the visitor's row may join or leave.
+LATEST_JOIN = 4
+LATEST_LEAVE = 6
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Who shares the batch with the visitor's row, and when that row comes and goes.
+
+    Attributes:
+        neighbours: how many of the five.
+        joins: the batch step before which the row joins.
+        leaves: the one before which it is cancelled, or None.
+        fault: id of a fault of batches, or "".
+    """
+
+    neighbours: int
+    joins: int
+    leaves: int | None
+    fault: str
+
+
+@dataclass(frozen=True, eq=False)
+class BatchLesson:
+    """One batch in every layout.
+
+    Attributes:
+        traces: by layout.
+        records: by layout: every row held against its solo run.
+        tolerance: largest accepted logit error.
+        refusal: what a guard says to the fault, or None.
+    """
+
+    traces: dict[str, BatchTrace]
+    records: dict[str, tuple[IsolationRecord, ...]]
+    tolerance: float
+    refusal: str | None
+
+
+def batch_lesson(checkpoint: Checkpoint, spec: RunSpec, setup: Setup) -> BatchLesson:
+    """Run the batch in every layout and hold each row against its solo run.
+
+    Raises:
+        InputError: a prompt or policy that the checkpoint refuses.
+    """
+    model = checkpoint.cast(spec.dtype)
+    requests, events = requests_of(model, spec, setup)
+    seams, guards, refusal = CORRECT_BATCH, GUARDS, None
+    if setup.fault:
+        change = fault_by_id(setup.fault).intervention
+        seams, guards = change.batch, GUARDS - change.guards_off
+        if change.guards_off:
+            try:
+                run_batch(model, requests, events, LEFT, seams=seams)
+            except GuardError as error:
+                refusal = str(error)
+    traces = {
+        layout: run_batch(model, requests, events, layout, seams=seams, guards=guards)
+        for layout in LAYOUTS
+    }
+    solo = {request: solo_trace(model, request) for request in requests}
+    tolerance = lab_tolerance(checkpoint, spec)
+    records = {
+        layout: isolation(model, trace, tolerance=tolerance, solo=solo)
+        for layout, trace in traces.items()
+    }
+    return BatchLesson(traces, records, tolerance, refusal)
+
+
+def requests_of(
+    checkpoint: Checkpoint, spec: RunSpec, setup: Setup
+) -> tuple[list[BatchRequest], list[Event]]:
+    """Return the visitor's request and its neighbours, and when they come and go."""
+    encode = checkpoint.vocabulary.encode
+    own = BatchRequest(
+        YOU,
+        encode(spec.prompt),
+        spec.policy,
+        spec.seed,
+        spec.max_new_tokens,
+        encode(spec.stop_tokens) if spec.stop_tokens else (),
+    )
+    rows = scenario_for(checkpoint).rows[: setup.neighbours]
+    requests = [own] + [
+        BatchRequest(row.name, encode(row.prompt), row.policy, row.seed, row.max_new_tokens)
+        for row in rows
+    ]
+    events = [Event(row.joins, JOIN, row.name) for row in rows if row.joins]
+    if setup.joins:
+        events.append(Event(setup.joins, JOIN, YOU))
+    if setup.leaves is not None:
+        events.append(Event(max(setup.leaves, setup.joins), LEAVE, YOU))
+    return requests, events
+
+
+# Words -------------------------------------------------------------------------------------------
+
+
+def step_text(trace: BatchTrace, place: int) -> str:
+    """Return who did what in one step."""
+    step = trace.steps[place]
+    parts = [f"Batch step {step.index}:"]
+    if step.left:
+        ends = ", ".join(f"{name} ({_end(trace, name)})" for name in step.left)
+        parts.append(f"{ends} had left before it.")
+    if step.joined:
+        waiting = [name for name in step.cache_rows if name not in step.request_ids]
+        parts.append(f"{_names(step.joined)} joined and consumed a whole prompt at once.")
+        if waiting:
+            parts.append(f"{_names(waiting)} waited.")
+    else:
+        parts.append(f"{_names(step.request_ids)} consumed one token each.")
+    done = [
+        f"{row.request_id} ends with {row.stop_reason}"
+        for row in trace.rows
+        if row.stop_reason and row.batch_steps[-1] == step.index
+    ]
+    if done:
+        parts.append("; ".join(done) + ".")
+    return " ".join(parts)
+
+
+def position_numbers(trace: BatchTrace, place: int, name: str = YOU) -> str:
+    """Return the position rule with one row's numbers, where it ran; else another row's."""
+    step = trace.steps[place]
+    name = name if name in step.request_ids else step.request_ids[0]
+    number = step.request_ids.index(name)
+    before = int(step.plan.lengths_before[number])
+    real = ~step.plan.query_pads[number] & (step.plan.query_slots[number] >= 0)
+    positions = step.plan.positions[number][real].tolist()
+    slots = step.plan.query_slots[number][real].tolist()
+    return (
+        f"row {name}, batch step {step.index}: {before} real tokens before → position"
+        f"{'s' * (len(positions) > 1)} {_span(positions)}, in slot"
+        f"{'s' * (len(slots) > 1)} {_span(slots)}"
+    )
+
+
+def verdict_text(lesson: BatchLesson) -> str:
+    """Return how every row compares with its solo run, over all layouts."""
+    records = [record for found in lesson.records.values() for record in found]
+    failed = [record for record in records if not record.passed]
+    worst = digits(max(record.max_abs_error for record in records), 3)
+    if not failed:
+        return (
+            f"All {len(records)} comparisons pass: every row, in every layout, returns its solo "
+            f"run's tokens, draws and stop reason. The logits are at most {worst} apart; "
+            f"{lesson.tolerance:g} is accepted."
+        )
+    first = failed[0]
+    broken = [
+        what
+        for what, good in (
+            ("logits", first.max_abs_error <= first.tolerance),
+            ("tokens", first.tokens_equal),
+            ("draws", first.draws_equal),
+            ("stop reason", first.stop_equal),
+        )
+        if not good
+    ]
+    return (
+        f"{len(failed)} of {len(records)} comparisons fail. First: row {first.row}, {first.layout} "
+        f"layout, in its {', '.join(broken)} (step {first.first_difference} of that row). The "
+        f"largest logit error is {worst}; {lesson.tolerance:g} is accepted."
+    )
+
+
+def _end(trace: BatchTrace, name: str) -> str:
+    row = trace.row(name)
+    return row.stop_reason or row.end
+
+
+def _names(names: tuple[str, ...] | list[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _span(numbers: list[int]) -> str:
+    if len(numbers) < 2:
+        return "".join(map(str, numbers))
+    return f"{numbers[0]} to {numbers[-1]}"
+
+
+# Exercises ---------------------------------------------------------------------------------------
+
+
+def _drawn_batch(checkpoint: Checkpoint, rng: random.Random, layout: str) -> BatchTrace:
+    context, size = checkpoint.config.n_positions, checkpoint.config.vocab_size
+    longest = min(max(context - 1, 1), 6)
+    requests = []
+    for name in "pqr":
+        ids = tuple(rng.randrange(size) for _ in range(rng.randint(1, longest)))
+        most = rng.choice((1, 2, 3, None)) if context <= 8 else rng.choice((1, 2, 3, 4))
+        requests.append(BatchRequest(name, ids, Policy(), max_new_tokens=most))
+    return run_batch(checkpoint, requests, (), layout)
+
+
+def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
+    """Ask for the position of one token of a padded batch."""
+    layout = rng.choice((LEFT, RIGHT))
+    trace = _drawn_batch(checkpoint, rng, layout)
+    places = [
+        (step, number)
+        for step in trace.steps
+        for number in range(len(step.request_ids))
+        if step.phase == DECODE
+    ] or [(trace.steps[0], number) for number in range(len(trace.steps[0].request_ids))]
+    off = [  # where the slot would be the wrong answer
+        (step, n) for step, n in places if step.plan.positions[n][-1] != _last_slot(step.plan, n)
+    ]
+    step, number = rng.choice(off or places)
+    name = step.request_ids[number]
+    row = trace.row(name)
+    record = row.trace.steps[row.batch_steps.index(step.index)]
+    answer = record.positions[-1]
+    lengths = ", ".join(f"{r.request_id}: {len(r.request.prompt_ids)}" for r in trace.rows)
+    token = checkpoint.vocabulary.tokens[record.consumed_ids[-1]]
+    return Task(
+        question=(
+            f"Three prompts stand in one batch, padded on the {layout} (tokens each: {lengths}). "
+            f"In batch step {step.index} row `{name}` has consumed {record.length_after - 1} real "
+            f"tokens and now reads `{token}`, whose key and value go to slot "
+            f"{_last_slot(step.plan, number)}. Which position does `{token}` get?"
+        ),
+        answer=answer,
+        hint="Padding takes up slots. Does it take up positions?",
+        solution=(
+            f"Position {answer}: the number of real tokens that the row consumed before. The slot "
+            "also counts padding, so it says nothing about the position."
+        ),
+    )
+
+
+def _last_slot(plan: object, number: int) -> int:
+    slots = plan.query_slots[number]  # type: ignore[attr-defined]
+    real = slots[~plan.query_pads[number] & (slots >= 0)]  # type: ignore[attr-defined]
+    return int(real[-1])
+
+
+def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
+    """Ask for the stop reason that one row of a batch records."""
+    trace = _drawn_batch(checkpoint, rng, LEFT)
+    row = rng.choice(trace.rows)
+    vocabulary, context = checkpoint.vocabulary, checkpoint.config.n_positions
+    lines = "\n".join(
+        f"| `{r.request_id}` | `{_cell(vocabulary.decode(r.request.prompt_ids))}` "
+        f"| {r.request.max_new_tokens or 'no limit'} "
+        f"| `{_cell(vocabulary.decode(r.trace.returned_ids))}` |"
+        for r in trace.rows
+    )
+    others = [r for r in trace.rows if r.batch_steps[-1] > row.batch_steps[-1]]
+    still = (
+        f"{_names([r.request_id for r in others])} still ran at that moment, which changes nothing."
+        if others
+        else "No other row ran longer."
+    )
+    return Task(
+        question=(
+            f"The context holds {context} inputs. A batch ran to its end:\n\n"
+            "| row | prompt | new tokens at most | returned |\n|--|--|--|--|\n"
+            f"{lines}\n\nWhich stop reason does row `{row.request_id}` record?"
+        ),
+        answer=row.stop_reason or "",
+        hint=(
+            "Judge the row by itself: is its last token `<eos>`? Had it consumed the whole "
+            "context? Had it returned as many tokens as it was allowed? In this order."
+        ),
+        solution=(
+            f"`{row.stop_reason}`: it consumed {len(row.trace.consumed_ids)} of {context} inputs "
+            f"and returned {len(row.trace.returned_ids)} tokens. {still}"
+        ),
+        choices=STOP_REASONS,
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("`", "'")
