@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.model.activations import Activations, BlockActivations, tensor_names
+from tinydec.model.activations import (
+    CACHE_TENSORS,
+    HEAD_TENSORS,
+    Activations,
+    BlockActivations,
+    tensor_names,
+)
 from tinydec.verification.alignment import first_difference, position_errors
 from tinydec.verification.audit.checks import Check, Finding, Where, judge
 from tinydec.verification.observation import NOT_FINITE_KIND, Recording, RunObservation
@@ -49,7 +55,7 @@ def divergence(run: RunObservation, tolerance: float) -> Divergence | None:
         return None
     steps = [step.activations for step in run.steps]
     some = next(iter(run.references.values()))
-    total = len(some.positions)
+    total = min(len(some.positions), _total(steps))
     errors = np.zeros((len(tensor_names(len(some.blocks))), total))
     fitted = _first_positions(steps, total)
     owners = [
@@ -58,7 +64,8 @@ def divergence(run: RunObservation, tolerance: float) -> Divergence | None:
         for _ in kept.positions
     ]
     for digest in dict.fromkeys(owners):
-        found = position_errors(run.references[digest], fitted)[0]
+        reference = _cut_reference(run.references[digest], total)
+        found = position_errors(reference, fitted)[0]
         columns = [position for position, owner in enumerate(owners) if owner == digest]
         errors[:, columns] = found[:, columns]
     names = tensor_names(len(some.blocks))
@@ -176,14 +183,13 @@ def _total(steps: list[Activations]) -> int:
 
 def _cut(step: Activations, count: int) -> Activations:
     """Return the first ``count`` positions of a step of one sequence."""
-    heads = {"q", "k", "v", "scores", "attention", "mix"}
     blocks = tuple(
         BlockActivations(
             *(
                 array
-                if name in ("keys", "values")
+                if name in CACHE_TENSORS
                 else array[:, :, :count]
-                if name in heads
+                if name in HEAD_TENSORS
                 else array[:count]
                 for name, array in zip(block._fields, block, strict=True)
             )
@@ -199,4 +205,22 @@ def _cut(step: Activations, count: int) -> Activations:
         blocks,
         step.ln_f[:count],
         step.logit_rows[:count],
+    )
+
+
+def _cut_reference(full: Activations, count: int) -> Activations:
+    """Return the first ``count`` positions of a full forward, keys and scores cut alike."""
+    if count == len(full.positions):
+        return full
+    cut = _cut(full, count)
+    return cut._replace(
+        blocks=tuple(
+            block._replace(
+                keys=block.keys[:, :, :count],
+                values=block.values[:, :, :count],
+                scores=block.scores[..., :count],
+                attention=block.attention[..., :count],
+            )
+            for block in cut.blocks
+        )
     )
