@@ -44,16 +44,24 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
 if not run.spec.cache:
     st.markdown("This run keeps no cache. Shown is what a cache would hold of the same inputs.")
+ui.token_row(
+    run.spec.prompt,
+    [vocabulary.tokens[i] for i in inputs.token_ids[inputs.prompt_length :]],
+    consumed=len(inputs.token_ids),
+    current=len(ids) - 1,
+    notes=[f"position {p}" for p in range(len(inputs.token_ids))],
+    label="Inputs of the run with their positions",
+)
 layers = range(layer, layer + 1) if many_layers else range(config.n_layer)
 heads = range(head, head + 1) if many_heads else range(config.n_head)
-grids, note = kv_cache.cache_grids(view, inputs, vocabulary.tokens, layers, heads)
+grids, note = kv_cache.cache_grids(view, inputs, layers, heads)
 with st.container(width=kv_cache.grid_width(len(heads), config.d_h)):
     ui.number_grid(grids, key="kv_grid")
 if note:
     st.caption(note)
 ui.look_for(
-    "the framed rows, the only ones that a step writes. Rows are positions with their tokens, "
-    "columns the numbers of one head; layers and positions count from 0."
+    "the framed rows, the only ones that a step writes. Rows are positions, columns the numbers "
+    "of one head; layers, heads and positions count from 0."
 )
 ui.download(
     "Cache as CSV",

@@ -53,7 +53,11 @@ st.markdown(
 names = {"first": phases.first_name(view), "later": phases.later_name(view)}
 headings = {f"{n}_shape": text for n, text in names.items()}
 headings |= {"first_scalars": "numbers, step 0", "later_scalars": f"numbers, step {view.step}"}
-ui.table(phase_tables.layers_folded(view.rows), label="Shapes of every tensor", headings=headings)
+ui.table(
+    readable(phase_tables.layers_folded(view.rows)),
+    label="Shapes of every tensor",
+    headings=headings,
+)
 ui.download(
     "Shapes of all layers as CSV",
     lambda: write_csv(phase_tables.shapes(view.rows), phase_tables.SHAPES),

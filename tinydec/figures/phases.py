@@ -75,7 +75,7 @@ def pair_figure(
         figure.update_xaxes(tickvals=numbers)
         figure.update_yaxes(tickvals=numbers, ticktext=texts)
     figure.update_yaxes(title_text="query position", col=1)
-    figure.update_annotations(font_size=13)
+    figure.update_annotations(font_size=12)
     finish(figure, height=height, showlegend=False)
     figure.update_xaxes(zeroline=False)
     figure.update_yaxes(zeroline=False)

@@ -31,7 +31,7 @@ AMOUNTS = (0.01, 0.1, 1.0, 10.0)
 _PARTS = (("K", "keys", "key"), ("V", "values", "value"))
 
 #: Pixels of a grid: for each number of a row, and for labels and the gap beside it.
-_CELL, _FRAME = 70, 110
+_CELL, _FRAME = 62, 60
 _REQUEST = "exercise"
 
 
@@ -119,21 +119,20 @@ def operations(
 
 
 def cache_grids(
-    view: CacheView, inputs: Consumed, tokens: Sequence[str], layers: range, heads: range
+    view: CacheView, inputs: Consumed, layers: range, heads: range
 ) -> tuple[list[Grid], str]:
     """Return a grid for K and V of each layer and head, new rows marked, and a note.
 
     Args:
         view: the cache after a step.
         inputs: of the run; rows that are still to come stay empty.
-        tokens: the vocabulary.
         layers: the layers shown.
         heads: the heads shown.
     """
     step, total = view.step, len(inputs.token_ids)
     width = step.stored[0].keys.shape[3]
     part = window(total, width, step.length_after - 1)
-    rows = [f"{p} {_short(tokens[inputs.token_ids[p]])}" for p in range(part.first, part.end)]
+    rows = [str(p) for p in range(part.first, part.end)]
     fresh = range(max(step.length_before, part.first), min(step.length_after, part.end))
     marked = [(p - part.first, c) for p in fresh for c in range(part.columns)]
     grids = []
@@ -158,10 +157,6 @@ def cache_grids(
                     )
                 )
     return grids, part.note
-
-
-def _short(token: str) -> str:
-    return token if len(token) <= 8 else token[:7] + "…"
 
 
 def grid_width(heads: int, d_h: int) -> int | Literal["stretch"]:

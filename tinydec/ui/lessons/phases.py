@@ -135,17 +135,26 @@ def numbers(view: View) -> str:
     """Return the contract's formula with the shapes of this run, both passes."""
     found = {row.tensor: row for row in view.rows}
     q, keys = found["h.0.q"], found["h.0.keys"]
-    text = f"{first_name(view)}: q {q.first}  K, V {keys.first}"
+    text = f"{first_name(view)}: q {_unbroken(q.first)}  K, V {_unbroken(keys.first)}"
     if q.later is None or keys.later is None:
         return text
-    return f"{text}\n{later_name(view)}: q {q.later}  K, V {keys.later}"
+    later = f"q {_unbroken(q.later)}  K, V {_unbroken(keys.later)}"
+    return f"{text}\n{later_name(view)}: {later}"
+
+
+def _unbroken(shape: tuple[int, ...]) -> str:
+    return str(shape).replace(" ", "\u00a0")
 
 
 def panels(view: View) -> tuple[Pairs, Pairs | None]:
-    """Return what the picture shows."""
-    return _panel(first_name(view), view.first), (
-        None if view.later is None else _panel(later_name(view), view.later)
-    )
+    """Return what the picture shows; titles are short enough for a phone."""
+    if view.later is None:
+        return _panel("prefill", view.first), None
+    if view.later.phase == "full":
+        names = (f"full {view.first.rows}", f"full {view.later.rows}")
+    else:
+        names = ("prefill", f"decode {view.step}")
+    return _panel(names[0], view.first), _panel(names[1], view.later)
 
 
 def _panel(name: str, found: Pass) -> Pairs:
@@ -187,8 +196,13 @@ def look_for(view: View) -> str:
             f"the second triangle. Without a cache the pass computes all {view.later.rows} rows "
             f"again, though only the last one is new."
         )
-    return (
-        f"one row instead of a triangle. The step has a single query, which reads "
+    start = (
+        "one row instead of a triangle. "
+        if view.first.rows > 1
+        else ("the row of the step; a prompt of one token has no triangle to compare it with. ")
+    )
+    return start + (
+        f"The step has a single query, which reads "
         f"{_count(view.later.start, 'key')} from the cache and 1 key of its own; each further "
         "step makes that row one longer."
     )
@@ -197,17 +211,17 @@ def look_for(view: View) -> str:
 def work_text(view: View) -> str:
     """Say what the work of both passes comes to."""
     total = view.work.iloc[-1]
-    text = f"The {first_name(view)} takes {digits(total['first'])} multiply-adds"
+    text = f"Multiply-adds of the {first_name(view)}: {digits(total['first'])}"
     if view.later is not None:
         other = "with" if view.later.phase == "full" else "without"
         text += (
-            f", the {later_name(view)} {digits(total['later'])}; {other} a cache that step would "
-            f"take {digits(total['other_way'])}"
+            f"; of the {later_name(view)}: {digits(total['later'])}; of the same step {other} a "
+            f"cache: {digits(total['other_way'])}"
         )
     if view.hidden:
         text += (
-            f". The masked product of the {first_name(view)} multiplies "
-            f"{digits(view.hidden)} more for pairs that the mask then hides"
+            f". The first pass multiplies {digits(view.hidden)} more for pairs that the mask then "
+            "hides"
         )
     return text + "."
 

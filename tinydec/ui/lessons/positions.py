@@ -164,14 +164,13 @@ def numbers(checkpoint: Checkpoint, found: PositionRun, step: int) -> str:
     """Return the contract's formula with the numbers of this step."""
     record = found.trace.steps[step]
     rows = checkpoint.config.n_positions
-    if record.length_after < rows:
-        after = f"next position = {record.length_after}"
-    else:
-        after = f"row {rows} does not exist: the last is {rows - 1}"
-    positions = joined(tuple(map(int, record.positions)))
+    end = f"next position = {record.length_after}"
+    if record.length_after == rows:
+        end = f"no row {rows}, the last is {rows - 1}"
+    read = joined(tuple(map(int, record.positions)))
     return (
-        f"consumed before step {step} = {record.length_before}: reads row {positions}\n"
-        f"consumed after it = {record.length_after}: {after}"
+        f"consumed before step {step}: {record.length_before}, reads row {read}\n"
+        f"consumed after it: {record.length_after}, {end}"
     )
 
 
