@@ -175,6 +175,7 @@ def test_wrong_schedules_are_refused_in_one_line() -> None:
 
 def test_wrong_requests_are_refused_in_one_line() -> None:
     assert "expected a name" in refusal(BatchRequest, "", (0,))
+    assert "prompt_ids: expected a tuple of ids" in refusal(BatchRequest, "a", [0])
     assert "seed: expected" in refusal(BatchRequest, "a", (0,), SAMPLE, -1)
     assert "max_new_tokens: expected" in refusal(BatchRequest, "a", (0,), SAMPLE, 1, 0)
     assert "expected a policy" in refusal(BatchRequest, "a", (0,), "greedy")

@@ -40,6 +40,10 @@ class BatchRequest:
     def __post_init__(self) -> None:
         if type(self.request_id) is not str or not self.request_id:
             raise InputError(f"request id: expected a name, found {shown(self.request_id)}")
+        for name in ("prompt_ids", "stop_token_ids"):
+            if type(getattr(self, name)) is not tuple:
+                found = shown(getattr(self, name))
+                raise InputError(f"{name}: expected a tuple of ids, found {found}")
         check_integer("seed", self.seed, 0)
         if self.max_new_tokens is not None:
             check_integer("max_new_tokens", self.max_new_tokens, 1)
