@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
-from plotly.subplots import make_subplots
 
 from tinydec.figures.palette import FULL, KEY, QUERY
-from tinydec.figures.style import finish
+from tinydec.figures.panels import assemble, axis_id, panel_title, spans
 
 Row = NDArray[np.floating]
 
@@ -66,21 +65,43 @@ def token_axis(tokens: Sequence[str], selected: int | None = None) -> dict[str, 
 
 
 def bars(
-    values: Row, colours: Sequence[str], tokens: Sequence[str], what: str, opacity: float = 1.0
-) -> go.Bar:
-    """Return horizontal bars, one per token, with every digit on hover."""
-    return go.Bar(
-        x=[float(value) for value in values],
-        y=list(range(len(values))),
-        orientation="h",
-        marker={"color": list(colours), "line": {"width": 0}},
-        opacity=opacity,
-        customdata=[
-            [label(token), repr(float(v))] for token, v in zip(tokens, values, strict=True)
-        ],
-        hovertemplate=f"%{{customdata[0]}}<br>{what} %{{customdata[1]}}<extra></extra>",
-        showlegend=False,
-    )
+    values: Row,
+    colours: Sequence[str],
+    tokens: Sequence[str],
+    what: str,
+    *,
+    panel: int = 1,
+    opacity: float = 1.0,
+) -> dict[str, Any]:
+    """Return horizontal bars, one per token, with every digit on hover; a trace of a panel."""
+    return {
+        "type": "bar",
+        "x": [float(value) for value in values],
+        "y": list(range(len(values))),
+        "xaxis": axis_id("x", panel),
+        "orientation": "h",
+        "marker": {"color": list(colours), "line": {"width": 0}},
+        "opacity": opacity,
+        "customdata": [[label(t), repr(float(v))] for t, v in zip(tokens, values, strict=True)],
+        "hovertemplate": f"%{{customdata[0]}}<br>{what} %{{customdata[1]}}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def marks(
+    x: Sequence[float], y: Sequence[float], marker: dict[str, Any], *, panel: int
+) -> dict[str, Any]:
+    """Return markers without a hover text; a trace of a panel."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": list(x),
+        "y": list(y),
+        "xaxis": axis_id("x", panel),
+        "marker": marker,
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
 def turn_figure(
@@ -98,24 +119,28 @@ def turn_figure(
         logits: (V,).
         probabilities: (V,) after the policy.
         selected: the id that the policy returned; its bars are the purple ones, marked ▶.
+        height: pixels.
     """
     ids = shown_ids([logits], [selected])
     names = [tokens[i] for i in ids]
     colours = [QUERY.mark if i == selected else KEY.mark for i in ids]
-    figure = make_subplots(
-        cols=2,
-        shared_yaxes=True,
-        horizontal_spacing=0.04,
-        subplot_titles=(f"{len(logits)} final logits", "after the policy"),
+    left, right = spans(2, 0.06)
+    return assemble(
+        [
+            bars(logits[ids], colours, names, "logit"),
+            bars(probabilities[ids], colours, names, "probability", panel=2),
+        ],
+        [
+            {"domain": left, "nticks": 6},
+            {"domain": right, "range": [0, 1.02], "tickvals": [0, 0.5, 1]},
+        ],
+        [token_axis(names, ids.index(selected))],
+        [
+            panel_title(f"{len(logits)} final logits", left),
+            panel_title("after the policy", right),
+        ],
+        height=height,
     )
-    figure.add_trace(bars(logits[ids], colours, names, "logit"), row=1, col=1)
-    figure.add_trace(bars(probabilities[ids], colours, names, "probability"), row=1, col=2)
-    figure.update_annotations(font_size=13)
-    axis = token_axis(names, ids.index(selected))
-    figure.update_yaxes(**axis)
-    figure.update_xaxes(nticks=6)
-    figure.update_xaxes(range=[0, 1.02], nticks=4, col=2)
-    return finish(figure, height=height, margin={"l": 8, "r": 8, "t": 30, "b": 8})
 
 
 def steps_figure(
@@ -133,29 +158,33 @@ def steps_figure(
         rows: (V,) logits for each step of the run.
         selected: the returned id of each step.
         current: the step to point at.
+        height: pixels.
     """
     steps = shown_steps(len(rows), current)
     ids = shown_ids([rows[s] for s in steps], [selected[s] for s in steps])
     names = [tokens[i] for i in ids]
-    figure = make_subplots(
-        cols=len(steps),
-        shared_yaxes=True,
-        horizontal_spacing=0.16 / len(steps),
-        subplot_titles=[f"<b>▼ step {s}</b>" if s == current else f"step {s}" for s in steps],
-    )
-    for column, step in enumerate(steps, start=1):
-        rest = KEY.mark if step == current else FULL.mark
+    places = spans(len(steps), 0.03)
+    reach = _common_range([rows[s][ids] for s in steps])
+    traces, titles = [], []
+    for panel, step in enumerate(steps, start=1):
+        here, logits = step == current, rows[step][ids]
+        rest = KEY.mark if here else FULL.mark
         colours = [QUERY.mark if i == selected[step] else rest for i in ids]
-        strength = 1.0 if step == current else 0.55
-        trace = bars(rows[step][ids], colours, names, f"step {step}, logit", strength)
-        figure.add_trace(trace, row=1, col=column)
+        what, opacity = f"step {step}, logit", 1.0 if here else 0.55
+        traces.append(bars(logits, colours, names, what, panel=panel, opacity=opacity))
         # The selected token has a marker of its own, so that colour is not the only sign.
-        place = ids.index(selected[step])
-        figure.add_trace(_pointer(float(rows[step][ids[place]]), place), row=1, col=column)
-    figure.update_yaxes(**token_axis(names))
-    figure.update_annotations(font_size=13)
-    figure.update_xaxes(nticks=4, range=_common_range([rows[s][ids] for s in steps]))
-    return finish(figure, height=height, margin={"l": 8, "r": 8, "t": 30, "b": 8})
+        row = ids.index(selected[step])
+        diamond = {"symbol": "diamond", "size": 9, "color": QUERY.mark}
+        traces.append(marks([float(logits[row])], [row], diamond, panel=panel))
+        name = f"<b>▼ step {step}</b>" if here else f"step {step}"
+        titles.append(panel_title(name, places[panel - 1]))
+    return assemble(
+        traces,
+        [{"domain": place, "nticks": 4, "range": reach} for place in places],
+        [token_axis(names)],
+        titles,
+        height=height,
+    )
 
 
 def _common_range(rows: Sequence[Row]) -> list[float]:
@@ -164,14 +193,3 @@ def _common_range(rows: Sequence[Row]) -> list[float]:
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     space = 0.06 * (high - low) or 1.0
     return [low - space, high + space]
-
-
-def _pointer(value: float, place: int) -> go.Scatter:
-    return go.Scatter(
-        x=[value],
-        y=[place],
-        mode="markers",
-        marker={"symbol": "diamond", "size": 9, "color": QUERY.mark},
-        hoverinfo="skip",
-        showlegend=False,
-    )

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
-from plotly.subplots import make_subplots
 
-from tinydec.figures.logits import bars, label, shown_ids, token_axis
+from tinydec.figures.logits import bars, label, marks, shown_ids, token_axis
 from tinydec.figures.palette import ERROR, FULL, KEY, QUERY, rgba
-from tinydec.figures.style import LINE, finish
+from tinydec.figures.panels import assemble, panel_title, spans
+from tinydec.figures.style import LINE
 
 Floats = NDArray[np.float64]
 
@@ -57,17 +57,6 @@ def policy_figure(picture: PolicyPicture, *, height: int = 370) -> go.Figure:
     """Return the stages as five panels of bars over the CDF strip."""
     ids = shown_ids([picture.logits], [picture.selected])
     names = [picture.tokens[i] for i in ids]
-    figure = make_subplots(
-        rows=2,
-        cols=5,
-        shared_yaxes="rows",
-        row_heights=[0.78, 0.22],
-        vertical_spacing=0.17,
-        horizontal_spacing=0.025,
-        specs=[[{}] * 5, [{"colspan": 5}, None, None, None, None]],
-        subplot_titles=(*picture.titles, ""),
-    )
-    figure.update_annotations(font_size=12)
     colours = [QUERY.mark if i == picture.selected else KEY.mark for i in ids]
     stages = (
         (picture.logits, "logit"),
@@ -76,43 +65,48 @@ def policy_figure(picture: PolicyPicture, *, height: int = 370) -> go.Figure:
         (picture.probabilities, "after top-p"),
         (picture.shares, "share of the seeds"),
     )
-    for column, (values, what) in enumerate(stages, start=1):
-        shown = colours if column < 5 else [FULL.mark] * len(ids)
-        figure.add_trace(bars(values[ids], shown, names, what), row=1, col=column)
-    for column, gone in ((3, picture.top_k == 0), (4, ~picture.kept)):
-        figure.add_trace(_crosses(gone[ids]), row=1, col=column)
-    figure.add_trace(_expected(picture.probabilities[ids]), row=1, col=5)
-    figure.update_yaxes(**token_axis(names, ids.index(picture.selected)), row=1)
-    figure.update_xaxes(nticks=3, row=1)
-    for column in (2, 3, 4, 5):
-        figure.update_xaxes(range=[0, 1.04], tickvals=[0, 1], row=1, col=column)
-    _strip(figure, picture)
-    margin = {"l": 8, "r": 12, "t": 42, "b": 8}
-    return finish(figure, height=height, margin=margin, barmode="overlay")
-
-
-def _crosses(gone: NDArray[np.bool_]) -> go.Scatter:
-    """Mark tokens that a rule dropped."""
-    places = np.flatnonzero(gone).tolist()
-    return go.Scatter(
-        x=[0.04] * len(places),
-        y=places,
-        mode="markers",
-        marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": ERROR.mark}},
-        hoverinfo="skip",
-        showlegend=False,
+    traces = [
+        bars(values[ids], colours if n < 5 else [FULL.mark] * len(ids), names, what, panel=n)
+        for n, (values, what) in enumerate(stages, start=1)
+    ]
+    cross = {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": ERROR.mark}}
+    for panel, gone in ((3, picture.top_k == 0), (4, ~picture.kept)):
+        places = np.flatnonzero(gone[ids]).tolist()
+        traces.append(marks([0.04] * len(places), places, cross, panel=panel))
+    # The probability beside the share of the seeds.
+    expected = {"symbol": "line-ns", "size": 14, "line": {"width": 2.5, "color": QUERY.mark}}
+    shares = picture.probabilities[ids].tolist()
+    traces.append(marks(shares, range(len(ids)), expected, panel=5))
+    panels = spans(5, 0.025)
+    probability = {"range": [0, 1.04], "tickvals": [0, 1]}
+    x_axes = [
+        {"domain": panels[0], "nticks": 3},
+        *({"domain": p} | probability for p in panels[1:]),
+    ]
+    note = "no number drawn" if picture.uniform is None else f"u = {picture.uniform:.6f}"
+    x_axes.append(
+        {
+            "anchor": "y2",
+            "range": [-0.005, 1.005],
+            "tickvals": [0, 0.25, 0.5, 0.75, 1],
+            "showgrid": False,
+            "zeroline": False,
+            "title": {"text": f"CDF by token id; {note}", "standoff": 8},
+        }
     )
-
-
-def _expected(probabilities: Floats) -> go.Scatter:
-    """Mark the probability beside the share that many seeds selected."""
-    return go.Scatter(
-        x=probabilities.tolist(),
-        y=list(range(len(probabilities))),
-        mode="markers",
-        marker={"symbol": "line-ns", "size": 14, "line": {"width": 2.5, "color": QUERY.mark}},
-        hovertemplate="probability %{x}<extra></extra>",
-        showlegend=False,
+    stages_axis = token_axis(names, ids.index(picture.selected)) | {"domain": [0.36, 1]}
+    strip_axis = {"domain": [0, 0.17], "range": [-0.75, 1.1], "visible": False, "anchor": "x6"}
+    return assemble(
+        [*traces, *_strip(picture)],
+        x_axes,
+        [stages_axis, strip_axis],
+        [
+            panel_title(text, span, size=12)
+            for text, span in zip(picture.titles, panels, strict=True)
+        ],
+        height=height,
+        margin={"l": 8, "r": 12, "t": 42, "b": 8},
+        barmode="overlay",
     )
 
 
@@ -131,63 +125,54 @@ def strip_intervals(picture: PolicyPicture) -> list[tuple[int, float, float]]:
     ]
 
 
-def _strip(figure: go.Figure, picture: PolicyPicture) -> None:
-    spans = strip_intervals(picture)
+def _strip(picture: PolicyPicture) -> list[dict[str, Any]]:
+    """Return the traces of the strip: intervals, their labels, the number drawn."""
+    intervals = strip_intervals(picture)
     shades = [rgba(KEY.mark, 0.55), rgba(KEY.mark, 0.28)]
     fills = [
         QUERY.mark if token_id == picture.selected else shades[n % 2]
-        for n, (token_id, _, _) in enumerate(spans)
+        for n, (token_id, _, _) in enumerate(intervals)
     ]
-    figure.add_trace(
-        go.Bar(
-            base=[low for _, low, _ in spans],
-            x=[high - low for _, low, high in spans],
-            y=[0] * len(spans),
-            width=0.9,
-            orientation="h",
-            marker={"color": fills, "line": {"width": 1, "color": LINE}},
-            customdata=[[label(picture.tokens[i]), low, high] for i, low, high in spans],
-            hovertemplate="%{customdata[0]}: [%{customdata[1]}, %{customdata[2]})<extra></extra>",
-            showlegend=False,
-        ),
-        row=2,
-        col=1,
-    )
     named = [
         (label(picture.tokens[i], i == picture.selected), (low + high) / 2)
-        for i, low, high in spans
+        for i, low, high in intervals
         if high - low >= _WIDE_ENOUGH or i == picture.selected
     ]
-    figure.add_trace(
-        go.Scatter(
-            x=[middle for _, middle in named],
-            y=[0.82] * len(named),
-            mode="text",
-            text=[name for name, _ in named],
-            hoverinfo="skip",
-            showlegend=False,
-            cliponaxis=False,
-        ),
-        row=2,
-        col=1,
-    )
     drawn = [] if picture.uniform is None else [picture.uniform]
-    figure.add_trace(
-        go.Scatter(
-            x=drawn * 2,
-            y=[-0.62, 0.5][: 2 * len(drawn)],
-            mode="lines+markers",
-            line={"color": ERROR.mark, "width": 2},
-            marker={"symbol": ["triangle-up", "line-ns"], "size": [11, 1], "color": ERROR.mark},
-            hovertemplate="u = %{x}<extra></extra>",
-            showlegend=False,
-            cliponaxis=False,
-        ),
-        row=2,
-        col=1,
-    )
-    figure.update_yaxes(range=[-0.75, 1.1], visible=False, row=2, col=1)
-    ticks: dict[str, Any] = {"range": [-0.005, 1.005], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
-    figure.update_xaxes(**ticks, showgrid=False, row=2, col=1)
-    note = "no number drawn" if not drawn else f"u = {drawn[0]:.6f}"
-    figure.update_xaxes(title_text=f"CDF by token id; {note}", row=2, col=1)
+    common = {"xaxis": "x6", "yaxis": "y2", "showlegend": False}
+    bar = {
+        "type": "bar",
+        "base": [low for _, low, _ in intervals],
+        "x": [high - low for _, low, high in intervals],
+        "y": [0] * len(intervals),
+        "width": 0.9,
+        "orientation": "h",
+        "marker": {"color": fills, "line": {"width": 1, "color": LINE}},
+        "customdata": [[label(picture.tokens[i]), low, high] for i, low, high in intervals],
+        "hovertemplate": "%{customdata[0]}: [%{customdata[1]}, %{customdata[2]})<extra></extra>",
+    }
+    names = {
+        "type": "scatter",
+        "mode": "text",
+        "x": [middle for _, middle in named],
+        "y": [0.82] * len(named),
+        "text": [name for name, _ in named],
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+    }
+    pointer = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": drawn * 2,
+        "y": [-0.62, 0.5][: 2 * len(drawn)],
+        "line": {"color": ERROR.mark, "width": 2},
+        "marker": {
+            "symbol": ["triangle-up", "line-ns"],
+            "size": [11, 1],
+            "color": ERROR.mark,
+            "opacity": 1,
+        },
+        "hovertemplate": "u = %{x}<extra></extra>",
+        "cliponaxis": False,
+    }
+    return [bar | common, names | common, pointer | common]

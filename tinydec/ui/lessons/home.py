@@ -44,6 +44,7 @@ STYLE = """<style>
 .st-key-verdicts .td-cards .value { font-size: 1.1rem; }
 </style>"""
 
+_FAILURE_PAGES = "fault-lab equivalence"
 _FAULTS = {"positions-reset": "Positions reset to 0", "wrong-layer": "Wrong layer's cache"}
 
 
@@ -103,18 +104,24 @@ def verdict_cards(report: AuditReport, pages: Collection[str]) -> list[Card]:
              "generation-loop"),
         _memory_card(report),
     ]  # fmt: skip
-    return [card if card.href in pages else replace(card, href="") for card in cards]
+    return [replace(card, href=_first_of(card.href.split(), pages)) for card in cards]
+
+
+def _first_of(wanted: Collection[str], pages: Collection[str]) -> str:
+    return next((page for page in wanted if page in pages), "")
 
 
 def _failure_card(report: AuditReport, name: str) -> Card:
     title = _FAULTS[name]
     found = [f for f in report.failures if f.fault.name == name and f.cannot_act is None]
     if not found:
-        return Card(title, "cannot act", href="fault-lab")
+        return Card(title, "cannot act", href=_FAILURE_PAGES)
     rejected = sum(f.rejected for f in found)
     worst = max(f.result.max_abs_error for f in found)
     verdict = f"rejected on {rejected} of {len(found)}"
-    return Card(title, f"off by {digits(worst, 3)}", verdict, rejected == len(found), "fault-lab")
+    return Card(
+        title, f"off by {digits(worst, 3)}", verdict, rejected == len(found), _FAILURE_PAGES
+    )
 
 
 def _memory_card(report: AuditReport) -> Card:
