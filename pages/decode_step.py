@@ -6,7 +6,7 @@ from tinydec import ui
 from tinydec.evidence import step_tables
 from tinydec.evidence.csv_format import write_csv
 from tinydec.figures.stages import stage_of
-from tinydec.figures.walk import shown_steps
+from tinydec.figures.walk import frame_of
 from tinydec.ui.lessons import decode_step as page
 from tinydec.ui.lessons import decode_tasks
 from tinydec.ui.lessons.explain_tree import explain_tree
@@ -20,7 +20,6 @@ run = ui.current_run()
 lesson = make_lesson(run)
 recording, tokens, vocabulary = lesson.recording, lesson.tokens, run.checkpoint.vocabulary
 step = ui.current_step(len(recording.steps))
-first = shown_steps(len(recording.steps), step).start
 apply_click(recording, step, ("walk", page.walk_panels), ("heat", page.heat_panels))
 
 above, grids, below = st.container(), st.container(), st.container()
@@ -47,14 +46,15 @@ with above:
     walk_controls(recording, element)
 with grids:
     panels = page.walk_panels(recording, element, step)
+    frame = frame_of(panels, step)
     ui.number_grid(
         page.frames(lesson, panels, vocabulary.tokens),
         key="walk",
-        frame=step - first,
+        frame=frame,
         selected=page.selected(element, panels),
     )
     ui.look_for(stage.look_for)
-    note = page.cut_note(recording, panels, step - first)
+    note = page.cut_note(recording, panels, frame)
     if note:
         st.caption(note)
 with below:
@@ -71,21 +71,18 @@ heat = page.heat_panels(recording, element, step)
 ui.number_grid(
     page.frames(lesson, heat, vocabulary.tokens),
     key="heat",
-    frame=step - first,
+    frame=frame_of(heat, step),
     selected=page.selected(element, heat),
 )
-ui.look_for(
-    "one new row per decode step (framed). The rows above were computed in earlier steps and "
-    "never change; keys ahead of a query stay empty."
-)
+ui.look_for(page.heat_words(lesson.trace.use_cache))
 ui.disclaimer()
 
 st.header("The same numbers", anchor=False)
 names = page.stage_tensors(recording, element)
-values = step_tables.step_values(recording, step, tokens, names)
-ui.table(values.head(page.MOST_LINES), label=f"Numbers of the stage {stage.key} in step {step}")
-if len(values) > page.MOST_LINES:
-    st.caption(f"The first {page.MOST_LINES} of {len(values)} numbers; the CSV has all.")
+values = step_tables.step_values(recording, step, tokens, names, page.MOST_LINES)
+ui.table(values, label=f"Numbers of the stage {stage.key} in step {step}")
+if len(values) == page.MOST_LINES:
+    st.caption(f"The first {page.MOST_LINES} numbers of this stage; the CSV has all.")
 ui.download(
     "All numbers of this step as CSV",
     lambda: write_csv(step_tables.step_values(recording, step, tokens), step_tables.STEP_VALUES),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -47,28 +48,37 @@ EXPLANATION = TableSchema(
 
 
 def step_values(
-    recording: Recording, step: int, tokens: Sequence[str], tensors: Sequence[str] = ()
+    recording: Recording,
+    step: int,
+    tokens: Sequence[str],
+    tensors: Sequence[str] = (),
+    most: int | None = None,
 ) -> pd.DataFrame:
-    """Return the numbers of a step's tensors (all of them unless named), one row each.
+    """Return the numbers of a step's tensors, one row each.
 
     Args:
         recording: a run of one sequence.
         step: which forward pass.
         tokens: text of the run's inputs by position.
         tensors: names; none means all.
+        most: rows at most; None means all.
     """
     names = tensors or tensor_names(recording.checkpoint.config.n_layer)
-    rows = []
-    for tensor in names:
-        positions = recording.positions(step, tensor)
-        array = recording.array(step, tensor)[0]  # (B, ...) -> (...)
-        has_heads = tensor.rsplit(".", 1)[-1] in HEAD_TENSORS
-        for head in range(len(array)) if has_heads else (None,):
-            part = array if head is None else array[head]
-            for (row, index), value in np.ndenumerate(part):
-                at = positions[row]
-                rows.append((step, tensor, head, at, tokens[at], index, float(value)))
-    return frame(STEP_VALUES, rows)
+    rows = (row for tensor in names for row in _values(recording, step, tokens, tensor))
+    return frame(STEP_VALUES, islice(rows, most))
+
+
+def _values(
+    recording: Recording, step: int, tokens: Sequence[str], tensor: str
+) -> Iterator[tuple[Any, ...]]:
+    positions = recording.positions(step, tensor)
+    array = recording.array(step, tensor)[0]  # (B, ...) -> (...)
+    has_heads = tensor.rsplit(".", 1)[-1] in HEAD_TENSORS
+    for head in range(len(array)) if has_heads else (None,):
+        part = array if head is None else array[head]
+        for (row, index), value in np.ndenumerate(part):
+            at = positions[row]
+            yield step, tensor, head, at, tokens[at], index, float(value)
 
 
 def explanation(nodes: Iterable[Explanation], tokens: Sequence[str]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ in which of its cells. Pure: the page turns panels into grids that can be clicke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,8 @@ Array = NDArray[Any]
 
 #: Cells drawn of one tensor, at most: positions (rows), components (columns), heads.
 ROWS, COLUMNS, HEADS = 8, 16, 4
-#: Frames in which the grids can be stepped, at most, around the chosen step.
-FRAMES = 16
+#: Frames in which grids can be stepped, at most, and the cells of all of them together.
+FRAMES, CELLS = 16, 2500
 
 
 #: Colours by meaning; every other tensor goes without.
@@ -92,36 +92,54 @@ def window(count: int, most: int, around: int) -> range:
     return range(start, min(start + most, count))
 
 
-def shown_steps(count: int, step: int) -> range:
-    """Return the steps that become frames."""
-    return window(count, FRAMES, step)
+def frame_steps(count: int, step: int, cells: int) -> range:
+    """Return the steps that become frames, around ``step``: fewer where a frame has many cells."""
+    return window(count, min(FRAMES, max(1, CELLS // max(cells, 1))), step)
 
 
-def stage_panels(
+def frame_of(frames: Sequence[tuple[Panel, ...]], step: int) -> int:
+    """Return which frame shows a step; 0 when none does."""
+    return next((i for i, panels in enumerate(frames) if panels[0].step == step), 0)
+
+
+def stage_frames(
     recording: Recording, stage: Stage, layer: int, step: int, around: Element
-) -> tuple[Panel, ...]:
-    """Return the panels of a stage at a step.
+) -> list[tuple[Panel, ...]]:
+    """Return a stage's panels for the steps around one.
 
     Args:
-        recording: the run.
-        stage: one of :data:`STAGES`.
+        recording: the run, of one sequence.
+        stage: one of :data:`tinydec.figures.stages.STAGES`.
         layer: for the stages inside the layers.
-        step: which forward pass.
+        step: the step that is certainly among them.
         around: the chosen element; windows into larger tensors contain it.
     """
     n_layer = recording.checkpoint.config.n_layer
-    panels: list[Panel] = []
-    for field in stage.fields:
-        tensor = tensor_of(stage, layer, n_layer, field)
-        panels += tensor_panels(recording, tensor, step, around)
-    return tuple(panels)
+    tensors = [tensor_of(stage, layer, n_layer, field) for field in stage.fields]
+    limits = {tensor: _limit(recording, tensor) for tensor in tensors}
+
+    def panels(at: int) -> tuple[Panel, ...]:
+        found: list[Panel] = []
+        for tensor in tensors:
+            found += tensor_panels(recording, tensor, at, around, limits[tensor])
+        return tuple(found)
+
+    return _frames(len(recording.steps), step, panels)
+
+
+def _frames(
+    count: int, step: int, panels: Callable[[int], tuple[Panel, ...]]
+) -> list[tuple[Panel, ...]]:
+    now = panels(step)
+    steps = frame_steps(count, step, sum(panel.values.size for panel in now))
+    return [now if at == step else panels(at) for at in steps]
 
 
 def tensor_panels(
-    recording: Recording, tensor: str, step: int, around: Element
+    recording: Recording, tensor: str, step: int, around: Element, limit: float
 ) -> tuple[Panel, ...]:
     """Return one panel for each head of a tensor that is shown (one for a tensor without)."""
-    array = recording.array(step, tensor)[0]  # (B, ...) -> (...): a run has one sequence
+    array = recording.array(step, tensor)[0]  # (B, ...) -> (...)
     field = tensor.rsplit(".", 1)[-1]
     has_heads = field in HEAD_TENSORS
     known = recording.positions(step, tensor)
@@ -131,25 +149,22 @@ def tensor_panels(
     columns = window(array.shape[-1], COLUMNS, _column(field, around))
     heads = window(array.shape[0], HEADS, around.head) if has_heads else range(1)
     by_head = array if has_heads else array[None]  # (h, P, n)
-    fresh = range(recording.starts[step], known.stop)
-    panels = []
-    for head in heads:
-        values = by_head[head][rows.start : rows.stop, columns.start : columns.stop]
-        positions = range(known.start + rows.start, known.start + rows.stop)
-        panels.append(
-            Panel(
-                step,
-                tensor,
-                head,
-                positions,
-                columns,
-                values,
-                _marked(field, positions, columns, fresh),
-                has_heads,
-                _limit(recording, tensor),
-            )
+    positions = range(known.start + rows.start, known.start + rows.stop)
+    marked = _marked(field, positions, columns, range(recording.starts[step], known.stop))
+    return tuple(
+        Panel(
+            step,
+            tensor,
+            head,
+            positions,
+            columns,
+            by_head[head][rows.start : rows.stop, columns.start : columns.stop],
+            marked,
+            has_heads,
+            limit,
         )
-    return tuple(panels)
+        for head in heads
+    )
 
 
 def _column(field: str, around: Element) -> int:
@@ -188,13 +203,17 @@ def _largest(array: Array) -> float:
 # Attention of every layer and head ---------------------------------------------------------------
 
 
-def attention_panels(recording: Recording, step: int, around: Element) -> tuple[Panel, ...]:
-    """Return the attention of every layer and head after a step: all queries so far.
+def attention_frames(recording: Recording, step: int, around: Element) -> list[tuple[Panel, ...]]:
+    """Return the attention of every layer and head after each step around one.
 
     Rows that the step computed are marked; rows above come from earlier steps; rows of later
     inputs and keys ahead of their query are empty (NaN). At most :data:`ROWS` positions and 16
     panels are drawn, with the chosen element among them.
     """
+    return _frames(len(recording.steps), step, lambda at: _attention_panels(recording, at, around))
+
+
+def _attention_panels(recording: Recording, step: int, around: Element) -> tuple[Panel, ...]:
     config = recording.checkpoint.config
     seen = window(recording.length, ROWS, around.position)
     layers = window(config.n_layer, HEADS, around.layer or 0)
@@ -234,9 +253,8 @@ def _triangle(recording: Recording, layer: int, head: int, step: int, seen: rang
         own = recording.step_of(tensor, query, step)
         array = recording.array(own, tensor)[0, head]  # (B, h, P, t) -> (P, t)
         line = array[query - recording.starts[own]]
-        for column, key in enumerate(seen):
-            if key <= query:
-                triangle[row, column] = line[key]
+        visible = max(query + 1 - seen.start, 0)
+        triangle[row, :visible] = line[seen.start : seen.start + visible]
     return triangle
 
 

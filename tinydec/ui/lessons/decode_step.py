@@ -12,10 +12,9 @@ from tinydec.figures.stages import Stage, stage_of, tensor_of, walk
 from tinydec.figures.walk import (
     ROLES,
     Panel,
-    attention_panels,
+    attention_frames,
     labels,
-    shown_steps,
-    stage_panels,
+    stage_frames,
 )
 from tinydec.generation.generate import generate
 from tinydec.generation.trace import GenerationTrace
@@ -152,17 +151,14 @@ def stop_tensor(stop: tuple[int, Stage]) -> str:
 
 def walk_panels(recording: Recording, element: Element, step: int) -> list[tuple[Panel, ...]]:
     """Return the panels of the element's stage, one tuple for each step that becomes a frame."""
-    layer, stage = walk(recording.checkpoint.config.n_layer)[
-        place_in_walk(recording.checkpoint.config.n_layer, element.tensor)
-    ]
-    steps = shown_steps(len(recording.steps), step)
-    return [stage_panels(recording, stage, layer, s, element) for s in steps]
+    n_layer = recording.checkpoint.config.n_layer
+    layer, stage = walk(n_layer)[place_in_walk(n_layer, element.tensor)]
+    return stage_frames(recording, stage, layer, step, element)
 
 
 def heat_panels(recording: Recording, element: Element, step: int) -> list[tuple[Panel, ...]]:
     """Return the attention of every layer and head, one tuple for each step that is a frame."""
-    steps = shown_steps(len(recording.steps), step)
-    return [attention_panels(recording, s, element) for s in steps]
+    return attention_frames(recording, step, element)
 
 
 def frames(
@@ -236,6 +232,19 @@ def selected(element: Element, panels: Sequence[tuple[Panel, ...]]) -> Cell | No
             if cell is not None:
                 return Cell(panel.name, *cell, frame)
     return None
+
+
+def heat_words(use_cache: bool) -> str:
+    """Say what to look for in the attention of every layer and head."""
+    if use_cache:
+        return (
+            "one new row per decode step (framed). The rows above were computed in earlier steps "
+            "and never change; keys ahead of a query stay empty."
+        )
+    return (
+        "framed rows, which are all rows: without a cache every step computes them again, to the "
+        "same numbers. Keys ahead of a query stay empty."
+    )
 
 
 def cut_note(recording: Recording, panels: Sequence[tuple[Panel, ...]], frame: int) -> str:

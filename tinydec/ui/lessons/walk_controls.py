@@ -12,6 +12,7 @@ from tinydec.figures.stages import IN_LAYER, STAGES, stage_of
 from tinydec.figures.walk import Panel
 from tinydec.ui.lessons.decode_step import (
     CONTROLS,
+    NEWEST,
     Choice,
     choose,
     clicked,
@@ -26,6 +27,8 @@ from tinydec.verification.explain import Element, Recording
 MakePanels = Callable[[Recording, Element, int], Sequence[tuple[Panel, ...]]]
 
 _LABELS = {"tensor": "Tensor", "position": "Position", "head": "Head", "index": "Index"}
+#: The shared step of the last run of the page.
+_STEP = "_decode.step"
 _MOVES = (("Previous stage", -1, "arrow_back"), ("Next stage", 1, "arrow_forward"))
 _WIDTHS = {"tensor": 220, "position": 120, "head": 90, "index": 100}
 
@@ -52,8 +55,12 @@ def apply_click(recording: Recording, step: int, *grids: tuple[str, MakePanels])
 def choice_controls(recording: Recording, step: int) -> Choice:
     """Draw the four controls that name a number, bound to the URL; return what they chose.
 
-    What the URL brought that does not exist is replaced, with a note.
+    What the URL brought that does not exist is replaced, with a note. When the shared step moves,
+    the position moves with it.
     """
+    if st.session_state.get(_STEP, step) != step and "position" in st.session_state:
+        st.session_state["position"] = NEWEST
+    st.session_state[_STEP] = step
     # Only a parameter that the page list declares is let through by the frame's reading of a URL.
     bind: Literal["query-params"] | None = (
         "query-params" if set(CONTROLS) <= set(CATALOGUE.parameters()) else None
