@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from tinydec.verification.audit.checks import Check
 from tinydec.verification.audit.report import AuditReport
-from tinydec.verification.clues import CLUES, past_context
+from tinydec.verification.clues import CLUES
 from tinydec.verification.faults import FAULTS, fault_by_id
 from tinydec.verification.lab.fault import Fault
 from tinydec.verification.observation import Recording
+from tinydec.verification.signs import past_context
 
 
 @dataclass(frozen=True)
