@@ -105,10 +105,11 @@ def prefixes_figure(
         row=1,
     )
     _tokens_axis(figure, tokens)
-    values, labels = axis.ticks()
+    values, labels = axis.ticks(5)
+    figure.update_xaxes(title_text="|full − cached|", col=1, row=1)
     figure.update_xaxes(
         type="log", range=axis.range, tickvals=values, ticktext=labels, col=2, row=1,
-        title_text="largest |full − cached|",
+        title_text="largest error",
     )  # fmt: skip
     figure.update_yaxes(range=[len(prefixes) - 0.4, -0.6], showgrid=False, zeroline=False)
     figure.update_yaxes(
@@ -248,6 +249,7 @@ def _tokens_axis(figure: go.Figure, tokens: Sequence[str]) -> None:
     figure.update_xaxes(
         tickvals=list(range(0, len(tokens), step)),
         ticktext=[shortened(token, 8) for token in tokens[::step]],
+        tickfont={"size": 10},
         showgrid=False,
         zeroline=False,
         **where,

@@ -49,7 +49,8 @@ def prefixes_view(run: CurrentRun) -> None:
     )
     st.caption(
         "Token by token: one token is prefilled, every later one is decoded. ULP counts the "
-        "representable numbers between two logits. A dash means that the failure cannot act there."
+        "representable numbers between two logits. A dash: the failure cannot act there. In the "
+        "picture an exact 0 stands at the left edge."
     )
     downloads(report, "prefix_equivalence.csv", "prefix_logits.csv", "deliberate_failures.csv")
     with st.expander(f"All {len(found.rows)} runs: every split into prefill and decode"):
@@ -147,7 +148,7 @@ def _published_rows(report: AuditReport) -> pd.DataFrame:
     ]
     shown = {
         name: [
-            text if isinstance(text, str) else "–" if pd.isna(value) else digits(float(value), 5)
+            text if isinstance(text, str) else "–" if pd.isna(value) else short(float(value), 5)
             for value, text in zip(frame[name], frame[other], strict=True)
         ]
         for name, other in either

@@ -39,7 +39,7 @@ def tensors_view(run: CurrentRun) -> None:
         "Every intermediate is compared, and a mismatch is named by the first tensor that leaves "
         "the tolerance.",
         r"\lvert x^{\mathrm{full}} - x^{\mathrm{cached}} \rvert \le \varepsilon",
-        f"{split.errors.shape[0]} tensors x {split.errors.shape[1]} positions: largest "
+        f"{split.errors.shape[0]} tensors: largest "
         f"{digits(float(split.errors.max()))}. {_first(split.first_difference, split.tolerance)}",
     )
     show.figure(

@@ -25,6 +25,13 @@ from tinydec.ui.html import digits
 from tinydec.verification.fault_effects import ROUNDING
 
 
+#: Said when random models go beyond the declared tolerance.
+WIDER = (
+    " The declared tolerance is for the shipped sizes: some random models are wider and deeper, "
+    "and round more."
+)
+
+
 def tolerance_view(run: CurrentRun) -> None:
     """Noise of random models and effects of faults, the tolerance between them."""
     tolerance = tolerance_of(run.spec)
@@ -53,7 +60,7 @@ def tolerance_view(run: CurrentRun) -> None:
         f"{moving} faults (fault and model together) and refuses "
         f"{shares.refused[run.spec.dtype]:.1%} of {len(found.noise)} correct models in "
         f"{run.spec.dtype}. Move the slider up until faults slip through, down until correct "
-        "models fail."
+        "models fail." + (WIDER if noise > tolerance and run.spec.tolerance is None else "")
     )
     own = [e for e in found.own if e.moves]
     st.caption(
