@@ -163,7 +163,7 @@ def test_shares_move_with_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None
     loose = html(open_view("Tolerance", {"tolerance": "1"}))
     tight = html(open_view("Tolerance", {"tolerance": "1e-08"}))
     missed = re.compile(r"it misses ([\d.]+)% of (\d+) faults .* refuses ([\d.]+)% of 200")
-    found = [missed.search(text).groups() for text in (loose, tight)]
+    found = [next(missed.finditer(text)).groups() for text in (loose, tight)]
     assert float(found[0][0]) > 10
     assert (found[0][2], found[1][0]) == ("0.0", "0.0")
     assert float(found[1][2]) > 95

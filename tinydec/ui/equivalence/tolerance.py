@@ -24,7 +24,6 @@ from tinydec.ui.equivalence import compute
 from tinydec.ui.html import digits
 from tinydec.verification.fault_effects import ROUNDING
 
-
 #: Said when random models go beyond the declared tolerance.
 WIDER = (
     " The declared tolerance is for the shipped sizes: some random models are wider and deeper, "
