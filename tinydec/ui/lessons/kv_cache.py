@@ -140,7 +140,7 @@ def cache_grids(
         for tensor, name, role in _PARTS:
             held = getattr(step.stored[layer], name)[0]  # (B, h, t, d_h) -> (h, t, d_h)
             for head in heads:
-                values = np.full((part.end - part.first, part.columns), np.nan)
+                values = np.full((part.end - part.first, part.columns), np.nan, held.dtype)
                 there = held[head, part.first : part.end, : part.columns]
                 values[: len(there)] = there
                 grids.append(

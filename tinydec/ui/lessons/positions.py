@@ -131,7 +131,7 @@ def embedding_grids(
     limit = float(max(np.abs(a).max() for a in (found.token_rows, table, sums)))
 
     def filled(values: NDArray[np.floating]) -> NDArray[np.floating]:
-        cells = np.full(shape, np.nan)
+        cells = np.full(shape, np.nan, values.dtype)
         cells[: len(read)] = values[part.first : read.stop, : part.columns]
         return cells
 
@@ -233,8 +233,8 @@ def slide_text(view: OverflowView) -> str:
     if slide.judged is not None:
         error = digits(slide.judged.max_abs_error, 3)
         text += (
-            f"Greedy selects the same token here all the same, so only the logits tell: they are "
-            f"off by up to {error}. "
+            f"Greedy still selects the same token, so only the logits tell: they are off by up to "
+            f"{error}. "
             if slide.judged.same_argmax
             else f"Greedy selects another token, and the logits are off by up to {error}. "
         )
@@ -279,14 +279,12 @@ def slide_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
     """Return the exercise: under which position was a slot's key made, after naive sliding?"""
 
     def draw(rng: random.Random) -> Task:
-        rows = rng.randint(
-            min(2, checkpoint.config.n_positions), min(9, checkpoint.config.n_positions)
-        )
+        most = min(9, checkpoint.config.n_positions)
+        rows = rng.randint(min(2, most), most)
         ids = [rng.randrange(checkpoint.config.vocab_size) for _ in range(rows + 1)]
         outcome = overflow(with_context(checkpoint, rows), ids).outcome(SLIDE)
         slot = rng.randrange(rows)
         made = outcome.key_positions[slot]
-        newest = slot == rows - 1
         return Task(
             f"A context of **{rows}** inputs is full, with one key in each slot. Input number "
             f"{rows + 1} comes, and the cache slides naively: it drops slot 0, moves the others "
@@ -297,7 +295,7 @@ def slide_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
             (
                 f"Slot {slot} is the new one. Position {rows} does not exist, so the new input "
                 f"reads the last row: {made}."
-                if newest
+                if slot == rows - 1
                 else f"It stood in slot {slot + 1} before, where it was made at position {made}."
             ),
         )
