@@ -23,6 +23,7 @@ ui.contract(
     "Rows of a batch share one pass and nothing else: each keeps its own positions, cache, "
     "generator and stop reason, and equals the same request alone.",
 )
+formula = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
     layout = st.segmented_control(
         "Layout", LAYOUTS, default=LAYOUTS[0], key="layout", bind="query-params", required=True
@@ -44,6 +45,11 @@ setup = batches.Setup(
 lesson = run_lesson(run, setup)
 layout = layout if layout in LAYOUTS else LAYOUTS[0]
 trace = lesson.traces[layout]
+with formula:
+    ui.formula_block(
+        r"\max_i \, |z^{\text{batch}}_i - z^{\text{solo}}_i| \le \epsilon",
+        batches.error_numbers(lesson),
+    )
 
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
     place = choices.stepped("Batch step", "batch_step", len(trace.steps), width=110)
@@ -51,17 +57,17 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         "Next step",
         key="_next",
         icon=":material/skip_next:",
-        type="primary",
+        type="primary" if place + 1 < len(trace.steps) else "secondary",
         disabled=place + 1 >= len(trace.steps),
         on_click=choices.move,
         args=("batch_step", place + 1),
     )
-    st.text(batches.step_text(trace, place), width="stretch")
+st.text(batches.step_text(trace, place))
 st.html(lanes.lanes_html(vocabulary, trace, place))
 ui.look_for(
-    "the lane of `you`: the shared controls above set its prompt, policy and seed. Blue edge: a "
-    "whole prompt in one pass; green edge: one token. Purple is the returned token, and the frame "
-    "behind it the row's own stop reason; the other lanes go on."
+    "the lane called you: the shared controls above set its prompt, policy and seed. Blue edge: a "
+    "whole prompt in one pass; green edge: one token. Purple is the returned token, the "
+    "badge behind it the row's own stop reason; the other lanes go on."
 )
 if fault is not None:
     st.warning(
@@ -73,7 +79,7 @@ ui.disclaimer()
 
 st.header("Slots, padding and positions", anchor=False)
 ui.formula_block(
-    r"\text{position} = \text{real tokens of the row so far}, \quad \text{not the slot}",
+    r"\text{position} = \text{real tokens before}",
     batches.position_numbers(trace, place),
 )
 st.html(lanes.slots_html(vocabulary, lesson.traces, place))

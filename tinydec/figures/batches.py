@@ -14,11 +14,11 @@ from tinydec.verification.isolation import IsolationRecord
 #: From an exact 0 to beyond every fault.
 AXIS = LogAxis(-17, 2)
 _SYMBOLS = {"left": "triangle-left", "right": "triangle-right", "ragged": "circle"}
-_OFFSETS = {"left": -0.22, "right": 0.0, "ragged": 0.22}
+_OFFSETS = {"left": -0.28, "right": 0.0, "ragged": 0.28}
 
 
 def isolation_figure(
-    records: Mapping[str, Sequence[IsolationRecord]], tolerance: float, *, height: int = 260
+    records: Mapping[str, Sequence[IsolationRecord]], tolerance: float, *, height: int = 300
 ) -> go.Figure:
     """Draw each row's largest logit error in every layout, with the tolerance line.
 
@@ -43,7 +43,7 @@ def isolation_figure(
                 marker={
                     "symbol": ["x" if not r.passed else _SYMBOLS[layout] for r in found],
                     "color": [(CACHED if r.passed else ERROR).mark for r in found],
-                    "size": 10,
+                    "size": 9,
                 },
             )
         )
@@ -63,6 +63,7 @@ def isolation_figure(
         ticktext=rows,
         range=[len(rows) - 0.5, -0.5],
         showgrid=False,
+        zeroline=False,
     )
     return finish(figure, height=height)
 

@@ -163,6 +163,18 @@ def position_numbers(trace: BatchTrace, place: int, name: str = YOU) -> str:
     )
 
 
+def error_numbers(lesson: BatchLesson) -> str:
+    """Return the largest error over all rows and layouts beside the tolerance."""
+    records = [record for found in lesson.records.values() for record in found]
+    worst = max(record.max_abs_error for record in records)
+    sign = "≤" if worst <= lesson.tolerance else ">"
+    rows = len(next(iter(lesson.records.values())))
+    return (
+        f"{digits(worst, 3)} {sign} {lesson.tolerance:g}, the largest of {rows} rows in "
+        f"{len(lesson.records)} layouts"
+    )
+
+
 def verdict_text(lesson: BatchLesson) -> str:
     """Return how every row compares with its solo run, over all layouts."""
     records = [record for found in lesson.records.values() for record in found]

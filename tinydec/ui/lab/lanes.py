@@ -25,7 +25,7 @@ white-space: nowrap; font-family: var(--td-mono); }
 .td-lanes td.prefill { background: var(--td-soft); border-left-color: var(--td-key-mark); }
 .td-lanes td.decode { background: var(--td-soft); border-left-color: var(--td-cached-mark); }
 .td-lanes td.waits, .td-lanes td.none { font-size: 0.8rem; }
-.td-lanes .now { outline: 2px solid currentColor; outline-offset: -1px; }
+.td-lanes td.now { background: color-mix(in srgb, currentColor 14%, transparent); }
 .td-lanes .out { color: var(--td-query); font-weight: 600; }
 .td-lanes .end { font-family: inherit; font-size: 0.78rem; font-weight: 600; margin-left: 0.35rem;
 padding: 0 0.35rem; border-radius: 0.4rem; border: 1.5px solid var(--td-cached-mark); }

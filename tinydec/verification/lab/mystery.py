@@ -57,13 +57,22 @@ def draw_case(lab: Laboratory, number: int, faults: Sequence[Fault]) -> Case:
         if fault.stage not in {known.stage for known in hidden} and _solvable(lab, fault):
             hidden.append(fault)
     hidden.sort(key=lambda fault: fault.stage)
-    if len(hidden) == 2:
-        failure = lab.judge(lab.run(intervention_of(hidden))).first_failure
-        if failure is None or failure.stage != hidden[0].stage:
-            hidden.pop()
+    if len(hidden) == 2 and _first_stage(lab, hidden) != hidden[0].stage:
+        hidden.pop()
     return Case(number, tuple(hidden))
 
 
+def _first_stage(lab: Laboratory, faults: Sequence[Fault]) -> int | None:
+    try:
+        failure = lab.judge(lab.run(intervention_of(faults))).first_failure
+    except ValueError:  # two that need more room than one cache has
+        return None
+    return failure.stage if failure else None
+
+
 def _solvable(lab: Laboratory, fault: Fault) -> bool:
-    row = kill(lab, fault)
+    try:
+        row = kill(lab, fault)
+    except ValueError:  # the model has no such layer or slot
+        return False
     return row.acts and row.passed

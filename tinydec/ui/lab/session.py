@@ -1,0 +1,317 @@
+"""The recorded session of the audit and the lab, faults and all: cached compute for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinydec.errors import InputError
+from tinydec.model.activations import Activations
+from tinydec.model.batch_cache import LEFT
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.full import full_forward
+from tinydec.runspec import FROZEN, RunSpec
+from tinydec.ui.checkpoints import frozen_checkpoint
+from tinydec.ui.compute import computed
+from tinydec.ui.current import CurrentRun
+from tinydec.ui.lab.tolerance import lab_tolerance
+from tinydec.verification.audit.report import AuditReport
+from tinydec.verification.diagnosis import Diagnosis, Symptom, diagnose
+from tinydec.verification.faults import FAULTS, fault_by_id
+from tinydec.verification.fixture import attention_departure
+from tinydec.verification.lab.fault import BATCH, REQUEST, Fault
+from tinydec.verification.lab.intervention import Intervention
+from tinydec.verification.lab.kill_matrix import KillRow, Laboratory, kill, refusal
+from tinydec.verification.lab.kill_matrix import laboratory as make_laboratory
+from tinydec.verification.lab.mystery import Case, draw_case, intervention_of
+from tinydec.verification.lab.pairing import (
+    Difference,
+    StepPair,
+    differences,
+    first_pair,
+    step_pairs,
+)
+from tinydec.verification.lab.recorder import record
+from tinydec.verification.lab.scenario import Scenario, scenario_for
+from tinydec.verification.lab.symptom_index import Candidate, symptom_index
+from tinydec.verification.observation import Recording
+
+#: Parameters times context up to which the scalar-loop decoder is asked for golden logits, and
+#: all faults are switched on in turn. The frozen checkpoint has 1 472.
+_SMALL = 2_000_000
+
+#: Facts that are listed of a difference; the rest follow from them.
+MOST_DIFFERENCES = 14
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """The laboratory of a visit.
+
+    Attributes:
+        lab: the correct session and what is trusted.
+        note: what had to be replaced for the visitor's checkpoint, or "".
+        departure: (L, h) how far each head's attention gets from uniform.
+    """
+
+    lab: Laboratory
+    note: str
+    departure: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return "bench"  # the spec's fields and the checkpoint name it in a cache key
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """One recording of the session, judged.
+
+    Attributes:
+        faults: ids of what is switched on.
+        report: the audit's.
+        diagnosis: of the first failure, or None.
+        differences: the first facts that differ from the correct session.
+        pair: the first step in which a tensor differs, or None.
+        error: why nothing could be recorded, or "".
+    """
+
+    faults: tuple[str, ...]
+    report: AuditReport
+    diagnosis: Diagnosis | None
+    differences: tuple[Difference, ...]
+    pair: StepPair | None
+    error: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Exhibit:
+    """One fault with all that the lab shows of it.
+
+    Attributes:
+        fault: the fault.
+        variant: its form, or "".
+        row: its row of the kill matrix.
+        session: the faulty recording.
+        refusal: what its guard says when it is on, or None.
+        logits: where, and the final logits (V,) without and with the fault.
+    """
+
+    fault: Fault
+    variant: str
+    row: KillRow
+    session: Session
+    refusal: str | None
+    logits: tuple[str, NDArray[np.floating], NDArray[np.floating]] | None
+
+
+# The laboratory ----------------------------------------------------------------------------------
+
+
+@computed("dtype", "tolerance", max_entries=12)
+def bench(checkpoint: Checkpoint, spec: RunSpec) -> Bench:
+    """Record the correct session; on the frozen checkpoint where the visitor's has no decode step.
+
+    Raises:
+        InputError: the session cannot be recorded on it.
+    """
+    note = ""
+    if checkpoint.config.n_positions < 2:
+        note = (
+            "Your checkpoint has a context of 1 position, so it has no decode step to record. "
+            "This page shows the frozen checkpoint instead."
+        )
+        checkpoint, spec = frozen_checkpoint(), replace(spec, checkpoint=FROZEN)
+    model, tolerance = checkpoint.cast(spec.dtype), lab_tolerance(checkpoint, spec)
+    golden = None
+    if not is_small(checkpoint):
+        note = (
+            "This checkpoint is too large for the slow scalar-loop decoder. Its golden logits are "
+            "the uncached path's own in float64, so stage 1 cannot tell a wrong uncached path."
+        )
+        wide = checkpoint.cast("float64")
+
+        def golden_from_full(prompt_ids: tuple[int, ...]) -> NDArray[np.float64]:
+            return np.asarray(full_forward(wide, prompt_ids).last_logits[0], np.float64)
+
+        golden = golden_from_full
+    lab = make_laboratory(model, scenario_for(model), tolerance, golden)
+    return Bench(lab, note, attention_departure(_references(lab.correct)))
+
+
+def is_small(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint is small enough for the slow decoder and for all faults in turn."""
+    return checkpoint.config.parameter_count() * checkpoint.config.n_positions <= _SMALL
+
+
+def _references(recording: Recording) -> list[Activations]:
+    return [full for run in recording.all_runs for full in run.references.values()]
+
+
+# Sessions ----------------------------------------------------------------------------------------
+
+
+def session(run: CurrentRun, faults: Sequence[Fault] = ()) -> Session:
+    """Return the whole session with faults on, its batch in the left-padded layout."""
+    return _session(run, bench(run), tuple(dict.fromkeys(fault.id for fault in faults)))
+
+
+@computed("dtype", "tolerance", max_entries=96)
+def _session(_checkpoint: Checkpoint, _spec: RunSpec, base: Bench, ids: tuple[str, ...]) -> Session:
+    lab = base.lab
+    correct = _left_only(lab.correct)
+    if not ids:
+        return _judged(lab, correct, correct, ids)
+    try:
+        found = record(
+            lab.checkpoint,
+            lab.scenario,
+            intervention_of([fault_by_id(name) for name in ids]),
+            (LEFT,),
+        )
+    except (ValueError, InputError) as error:
+        plain = _judged(lab, correct, correct, ids)
+        return replace(plain, error=f"These two cannot be recorded together: {error}")
+    return _judged(lab, correct, found, ids)
+
+
+def _judged(lab: Laboratory, correct: Recording, found: Recording, ids: tuple[str, ...]) -> Session:
+    report = lab.judge(found)
+    return Session(
+        ids,
+        report,
+        diagnose(found, report),
+        differences(correct, found, lab.tolerance, MOST_DIFFERENCES),
+        first_pair(correct, found, lab.tolerance),
+    )
+
+
+def _left_only(recording: Recording) -> Recording:
+    rows = tuple(row for row in recording.rows if row.name.endswith(f", {LEFT}"))
+    counts = tuple(count for count in recording.nan_counts if count.run.endswith(f", {LEFT}"))
+    return replace(recording, rows=rows, nan_counts=counts)
+
+
+# One fault ---------------------------------------------------------------------------------------
+
+
+class _Recorded(Laboratory):
+    """A laboratory that hands out one recording and its audit instead of making them again."""
+
+    def __init__(self, lab: Laboratory, recording: Recording, report: AuditReport) -> None:
+        super().__init__(lab.checkpoint, lab.scenario, lab.trusted, lab.tolerance, lab.correct)
+        object.__setattr__(self, "_held", (recording, report))
+
+    def run(self, _intervention: Intervention, _part: str | None = None) -> Recording:
+        held: tuple[Recording, AuditReport] = self.__dict__["_held"]
+        return held[0]
+
+    def judge(self, _recording: Recording) -> AuditReport:
+        held: tuple[Recording, AuditReport] = self.__dict__["_held"]
+        return held[1]
+
+
+def exhibit(run: CurrentRun, fault: Fault, variant: str = "") -> Exhibit:
+    """Return one fault, recorded in the part of the session in which it acts."""
+    return _exhibit(run, bench(run), fault.id, variant)
+
+
+@computed("dtype", "tolerance", max_entries=96)
+def _exhibit(
+    _checkpoint: Checkpoint, _spec: RunSpec, base: Bench, fault_id: str, variant: str
+) -> Exhibit:
+    lab, fault = base.lab, fault_by_id(fault_id)
+    part = BATCH if fault.part == BATCH else REQUEST
+    intervention = fault.variants[variant] if variant else fault.intervention
+    correct = lab.part_of_correct(part)
+    try:
+        recording, said = lab.run(intervention, part), refusal(lab, fault)
+    except (ValueError, InputError):  # the model has no such layer or slot
+        recording, said = correct, None
+    found = _judged(lab, correct, recording, (fault.id,))
+    return Exhibit(
+        fault,
+        variant,
+        kill(_Recorded(lab, recording, found.report), fault, variant),
+        found,
+        said,
+        logits_rows(correct, recording, found),
+    )
+
+
+def logits_rows(
+    correct: Recording, faulty: Recording, found: Session
+) -> tuple[str, NDArray[np.floating], NDArray[np.floating]] | None:
+    """Return the final logits to be shown side by side, and where they stand.
+
+    Those of the first step in which any logit differs; else the uncached ones, if they differ;
+    else those of the first step.
+    """
+    tolerance = found.report.tolerance
+    for pair in step_pairs(correct, faulty, tolerance):
+        one, other = (step.activations.last_logits[0] for step in (pair.correct, pair.faulty))
+        if not float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max()) <= tolerance:
+            return f"{pair.run}, step {pair.correct.index}", one, other
+    for a, b in zip(correct.runs, faulty.runs, strict=False):
+        one, other = a.prompt_logits[0], b.prompt_logits[0]
+        if not float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max()) <= tolerance:
+            return f"{a.name}, uncached prompt", one, other
+    pair = found.pair or next(step_pairs(correct, faulty, tolerance), None)
+    if pair is None:
+        return None
+    one, other = (step.activations.last_logits[0] for step in (pair.correct, pair.faulty))
+    return f"{pair.run}, step {pair.correct.index}", one, other
+
+
+# All faults --------------------------------------------------------------------------------------
+
+
+def matrix(run: CurrentRun) -> tuple[KillRow, ...]:
+    """Return the kill matrix; takes about half a second on the frozen checkpoint, once."""
+    return tuple(exhibit(run, fault).row for fault in FAULTS)
+
+
+def symptoms(run: CurrentRun) -> dict[Symptom, tuple[Candidate, ...]]:
+    """Return which faults show each symptom, in float32 with the declared tolerance.
+
+    A checkpoint that is too large is left aside for the frozen one.
+    """
+    checkpoint, identity = run.checkpoint, run.spec.checkpoint
+    if not is_small(checkpoint):
+        checkpoint, identity = frozen_checkpoint(), FROZEN
+    plain = replace(run, checkpoint=checkpoint, spec=RunSpec(checkpoint=identity))
+    return _symptoms(plain, bench(plain))
+
+
+@computed("dtype", max_entries=8)
+def _symptoms(
+    _checkpoint: Checkpoint, _spec: RunSpec, base: Bench
+) -> dict[Symptom, tuple[Candidate, ...]]:
+    return symptom_index(base.lab, FAULTS)
+
+
+def case(run: CurrentRun, number: int) -> Case:
+    """Return the hidden faults of a case."""
+    return _case(run, bench(run), number)
+
+
+@computed("dtype", "tolerance", max_entries=256)
+def _case(_checkpoint: Checkpoint, _spec: RunSpec, base: Bench, number: int) -> Case:
+    return draw_case(base.lab, number, FAULTS)
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """Return in two sentences what the session runs, and which shared controls apply."""
+    runs = ", ".join(f"{run.name}: {_short(run.prompt)}" for run in scenario.runs)
+    rows = ", ".join(_short(row.prompt) for row in scenario.rows)
+    return (
+        f"The recorded session is always the same: {len(scenario.runs)} requests one by one "
+        f"({runs}), then {len(scenario.rows)} side by side ({rows}). Of the controls above, "
+        "number format, tolerance and checkpoint apply; they are under Run."
+    )
+
+
+def _short(prompt: tuple[str, ...]) -> str:
+    return " ".join(prompt[:4]) + (" …" if len(prompt) > 4 else "")
