@@ -122,7 +122,7 @@ def embedding_grids(
     ids, tokens = found.trace.consumed_ids, checkpoint.vocabulary.tokens
     read = range(part.first, min(record.length_after, part.end))
     numbers = [str(p) for p in range(part.first, part.end)]
-    named = [f"{p} {_short(tokens[ids[p]])}" if p in read else f"{p}" for p in map(int, numbers)]
+    named = [f"{p} {tokens[ids[p]][:8]}" if p in read else f"{p}" for p in map(int, numbers)]
     fresh = range(max(record.length_before, part.first), read.stop)
     marked = [(p - part.first, c) for p in fresh for c in range(part.columns)]
     columns = [str(c) for c in range(part.columns)]
@@ -144,10 +144,6 @@ def embedding_grids(
         Grid(name, title, values, labels, columns, limit, 2, "", marked)
         for name, title, values, labels in grids
     ], part.note
-
-
-def _short(token: str) -> str:
-    return token if len(token) <= 8 else token[:7] + "…"
 
 
 def chip_notes(found: PositionRun) -> list[str]:
