@@ -157,8 +157,8 @@ def permute_slots(step: int, used: KVCache, _neighbour: KVCache) -> None:
 
 
 def swap_layers(step: int, used: KVCache, _neighbour: KVCache) -> None:
-    """Exchange the caches of the first two layers."""
-    if step == 1:
+    """Exchange the caches of the first two layers, where there are two."""
+    if step == 1 and len(used.layers) > 1:
         first, second, *rest = used.layers
         used.layers = (second, first, *rest)
 
