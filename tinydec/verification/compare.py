@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 #: Largest accepted difference between the cached and the full path, by number format, for the
 #: frozen sizes. Each is a regression boundary above noise measured on the shipped checkpoint,
 #: not a constant of nature: see ``tests/verification/test_tolerances.py``.
-TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2}
+TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 2.5e-2}
 
 _UNSIGNED: dict[int, Any] = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 

@@ -79,7 +79,7 @@ def frozen_scenario() -> Scenario:
 
 
 def drawn_scenario(checkpoint: Checkpoint, seed: int) -> Scenario:
-    """Return a session on any checkpoint with at least two positions, drawn from a seed."""
+    """Return a session on any checkpoint, drawn from a seed; no prompt exceeds the context."""
     config, tokens = checkpoint.config, checkpoint.vocabulary.tokens
     generator = np.random.default_rng(seed)
 
@@ -94,7 +94,7 @@ def drawn_scenario(checkpoint: Checkpoint, seed: int) -> Scenario:
     return Scenario(
         (
             ScenarioRun("sampled", prompt(length), sampled, number, max_new_tokens=6),
-            ScenarioRun("greedy", prompt(max(2, config.n_positions - 2)), Policy(), number),
+            ScenarioRun("greedy", prompt(min(longest, config.n_positions)), Policy(), number),
             ScenarioRun("full context", prompt(config.n_positions), Policy(), number),
         ),
         _drawn_rows(generator, prompt, config.n_positions, top_k),
@@ -139,7 +139,8 @@ def with_reachable_eos(checkpoint: Checkpoint, scenario: Scenario) -> tuple[Chec
     A random checkpoint has no token that ends a sequence; this gives it one for which ``eos`` and
     ``context`` apply at the same step. Where that token comes earlier in the run too, the prompt
     is taken one token longer, up to the whole context, which leaves a single step. The batch's
-    greedy row gets the same prompt, so that it ends with ``<eos>`` too.
+    greedy row gets the same prompt, so that it ends with ``<eos>`` too. The prompt that fills the
+    context gets a last token after which something else than ``<eos>`` comes, if there is one.
     """
     greedy = next(run for run in scenario.runs if run.name == "greedy")
     filled = next(run for run in scenario.runs if run.name == "full context")
@@ -152,14 +153,23 @@ def with_reachable_eos(checkpoint: Checkpoint, scenario: Scenario) -> tuple[Chec
     tokens = checkpoint.vocabulary.tokens
     vocabulary = Vocabulary(tokens, checkpoint.vocabulary.bos, tokens[returned[-1]])
     changed = Checkpoint.build(checkpoint.config, vocabulary, checkpoint.tensors)
+    prompts = {greedy.name: prompt, filled.name: _without_eos(changed, filled.prompt)}
     return changed, Scenario(
-        tuple(replace(run, prompt=prompt) if run is greedy else run for run in scenario.runs),
+        tuple(replace(run, prompt=prompts.get(run.name, run.prompt)) for run in scenario.runs),
         tuple(
             replace(row, prompt=prompt) if row.policy == greedy.policy else row
             for row in scenario.rows
         ),
         scenario.neighbour_shift,
     )
+
+
+def _without_eos(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[str, ...]:
+    for token in (prompt[-1], *checkpoint.vocabulary.tokens):
+        tried = (*prompt[:-1], token)
+        if _returned(checkpoint, tried)[0] != checkpoint.vocabulary.eos_id:
+            return tried
+    return prompt
 
 
 def _returned(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[int, ...]:
