@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -16,16 +17,16 @@ from tinydec.verification.lab.pairing import Difference, TensorPair
 from tinydec.verification.lab.symptom_index import Candidate
 
 CHECKS = TableSchema(
-    "audit_checks.csv",
+    "audit.csv",
     "Every check of the audit, in dependency order",
     (
         integer("stage", "1 to 6; a stage behind a failing one is not judged"),
         text("check", "stable id of the check"),
         text("contract", "what must hold"),
         text("verdict", "passed, failed, not judged or not recorded"),
-        text("observed", "the first deviation, or a summary", optional=True),
-        text("expected", "what should have been seen"),
-        number("tolerance", "largest accepted difference of numbers", optional=True),
+        text("observed", "the first deviation, or a summary", optional=True, rule="figures"),
+        text("expected", "what should have been seen", rule="figures"),
+        number("tolerance", "largest accepted difference", optional=True, rule="exact"),
         text("where", "place of the first deviation", optional=True),
         text("reason", "why it was not judged", optional=True),
     ),
@@ -50,8 +51,8 @@ FAULTS = TableSchema(
         text("id", "F01 to F42"),
         text("fault", "its name"),
         integer("stage", "the audit stage that must catch it"),
-        text("what goes wrong", "in a sentence"),
-        text("shows in", "what can see it"),
+        text("what_goes_wrong", "in a sentence"),
+        text("shows_in", "what can see it"),
         text("echoes", "where it was seen"),
         text("guard", "the guard that refuses it", optional=True),
         flag("silent", "whether the logits stay equal"),
@@ -60,20 +61,28 @@ FAULTS = TableSchema(
 )
 
 VERDICTS = TableSchema(
-    "kill_matrix_rows.csv",
-    "Faults switched on, and what the audit made of each",
+    "kill_matrix.csv",
+    "Faults switched on one by one, and what the audit made of each",
     (
-        text("fault", "id, name and variant"),
-        integer("stage expected", "the stage that must catch it"),
-        integer("stage found", "the first failing stage", optional=True),
-        text("caught by", "the first failing check", optional=True),
-        text("where", "its place", optional=True),
-        text("first tensor", "first one that differs from the uncached run", optional=True),
-        integer("position", "its position", optional=True),
-        number("max error", "largest logit error against the uncached run"),
-        flag("greedy changed", "whether a highest logit is another token's"),
+        text("fault", "F01 to F42"),
+        text("name", "its name"),
+        text("variant", "another form of the same fault", optional=True),
+        integer("stage_expected", "the audit stage that must catch it"),
+        integer("stage_found", "the first failing stage", optional=True),
+        text("first_tensor", "first one that differs from the uncached run", optional=True),
+        integer("first_position", "its position", optional=True),
+        number("max_abs_error", "largest logit error against the uncached run", rule="session"),
+        flag("greedy_changed", "whether a highest logit is another token's"),
+        text("caught_by", "the first failing check", optional=True),
         flag("silent", "whether the logits stay equal although it acts"),
         flag("acts", "whether anything recorded differs from the correct session"),
+        text("verdict", "caught, cannot act here, or how it was missed"),
+        text("where", "place of the first deviation", optional=True),
+        text("observed", "what the check saw", optional=True, rule="figures"),
+        text("expected", "what it should have seen", optional=True, rule="figures"),
+        text("guard", "the guard that refuses it while it is on", optional=True),
+        text("guard_message", "what that guard says", optional=True),
+        text("needs", "what it needs in order to act", optional=True),
         flag("passed", "caught at its own stage, or it cannot act"),
     ),
 )
@@ -84,11 +93,11 @@ CANDIDATES = TableSchema(
     (
         text("fault", "id and name"),
         integer("stage", "the audit stage that catches it"),
-        text("caught by", "the first failing check"),
+        text("caught_by", "the first failing check"),
         text("observed", "what the check saw"),
         text("expected", "what it should have seen"),
-        text("first tensor", "first one that differs from the uncached run", optional=True),
-        number("max error", "largest logit error against the uncached run"),
+        text("first_tensor", "first one that differs from the uncached run", optional=True),
+        number("max_abs_error", "largest logit error against the uncached run"),
     ),
 )
 
@@ -157,27 +166,51 @@ def fault_rows(faults: Iterable[Fault]) -> pd.DataFrame:
     )
 
 
-def verdicts(rows: Iterable[KillRow]) -> pd.DataFrame:
-    """Return one row for each fault that was switched on."""
-    return frame(
-        VERDICTS,
-        [
-            (
-                named(row.fault, row.variant),
-                row.fault.stage,
-                row.stage_found,
-                row.caught_by or None,
-                row.where or None,
-                row.first_tensor or None,
-                row.first_position,
-                row.max_abs_error,
-                row.greedy_changed,
-                row.silent,
-                row.acts,
-                row.passed,
-            )
-            for row in rows
-        ],
+def verdicts(
+    rows: Iterable[KillRow], refusals: Mapping[str, str | None] = MappingProxyType({})
+) -> pd.DataFrame:
+    """Return one row for each fault that was switched on.
+
+    Args:
+        rows: what was found.
+        refusals: what the guard of each fault says, by id.
+    """
+    return frame(VERDICTS, [_verdict_row(row, refusals.get(row.fault.id)) for row in rows])
+
+
+def outcome(row: KillRow) -> str:
+    """Return what became of a fault, in a few words."""
+    if row.passed:
+        return "caught" if row.acts else "cannot act here"
+    if row.stage_found is None:
+        return "missed"
+    if row.stage_found != row.fault.stage:
+        return f"caught at stage {row.stage_found}"
+    return "caught, but the logits move" if row.fault.silent else "caught within the tolerance"
+
+
+def _verdict_row(row: KillRow, refusal: str | None) -> tuple[object, ...]:
+    return (
+        row.fault.id,
+        row.fault.name,
+        row.variant or None,
+        row.fault.stage,
+        row.stage_found,
+        row.first_tensor or None,
+        row.first_position,
+        row.max_abs_error,
+        row.greedy_changed,
+        row.caught_by or None,
+        row.silent,
+        row.acts,
+        outcome(row),
+        row.where or None,
+        row.observed or None,
+        row.expected or None,
+        row.fault.guard,
+        refusal,
+        row.fault.needs or None,
+        row.passed,
     )
 
 

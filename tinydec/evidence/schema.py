@@ -14,7 +14,10 @@ KINDS: tuple[Kind, ...] = ("text", "int", "float", "bool", "numbers")
 #: ``exact``: the same value. ``close``: floats within the tolerance, relative above 1.
 #: ``scaled``: as ``close``, with the tolerance doubled and divided by a temperature below 1.
 #: ``ulp`` and ``argmax``: may differ as far as logits within the tolerance allow.
-Rule = Literal["exact", "close", "scaled", "ulp", "argmax"]
+#: ``session``: as ``close``, with the tolerance of the audited session.
+#: ``figures``: text in which numbers with a point or an exponent may differ as under ``session``,
+#: and by one unit of the last digit shown, since they are rounded.
+Rule = Literal["exact", "close", "scaled", "ulp", "argmax", "session", "figures"]
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,9 @@ class TableSchema:
         return {column.name: column.meaning for column in self.columns}
 
 
-def text(name: str, meaning: str, *, optional: bool = False) -> Column:
+def text(name: str, meaning: str, *, optional: bool = False, rule: Rule = "exact") -> Column:
     """Return a column of text."""
-    return Column(name, "text", meaning, optional)
+    return Column(name, "text", meaning, optional, rule)
 
 
 def integer(name: str, meaning: str, *, optional: bool = False, rule: Rule = "exact") -> Column:
