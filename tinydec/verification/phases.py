@@ -161,7 +161,7 @@ def axes_of(tensor: str) -> str:
     """Return a tensor's axes as symbols: B, h, P new positions, t keys, d, d_h, m, V."""
     name = tensor.rpartition(".")[2]
     if name in HEAD_TENSORS:
-        rows = "P"
+        rows = "t" if name in CACHE_TENSORS else "P"
         return f"(B, h, {rows}, {'t' if name in SCORE_TENSORS else 'd_h'})"
     width = "m" if name in _MLP_TENSORS else "V" if name == "logits" else "d"
     return f"({'1' if name == 'position_embedding' else 'B'}, P, {width})"
