@@ -20,8 +20,8 @@ ui.contract(
 )
 formula = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-    first = choices.fault_control("Fault in the session", "faults", FAULTS, width=215)
-    second = choices.fault_control("A second one", "second", FAULTS, width=215)
+    first = choices.fault_control("Fault in the session", "faults", FAULTS, width=240)
+    second = choices.fault_control("A second one", "second", FAULTS, width=240)
     stages = [0, 1, 2, 3, 4, 5, 6]
     judged = st.selectbox(
         "Stages judged", stages, index=6, key="stage", bind="query-params", width=110

@@ -12,7 +12,7 @@ from tinydec.model.activations import tensor_names
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import digits
 from tinydec.ui.lab.session import Bench, Session
-from tinydec.verification.audit.checks import STAGES
+from tinydec.verification.audit.checks import PASSED, STAGES
 from tinydec.verification.audit.stage_equivalence import Divergence
 from tinydec.verification.faults import FAULTS, fault_by_id
 from tinydec.verification.fixture import LEAST_DEPARTURE
@@ -23,21 +23,15 @@ def verdict_numbers(session: Session) -> str:
     """Return the verdict in one line."""
     report = session.report
     failure = report.first_failure
-    checks = sum(check.verdict == "passed" for check in report.checks)
+    checks = sum(check.verdict == PASSED for check in report.checks)
     if failure is None:
         return (
-            f"all six stages pass: {checks} checks, largest logit error "
-            f"{digits(report.logit_error, 3)} ≤ {report.tolerance:g}"
+            f"{checks} checks pass, largest logit error {digits(report.logit_error, 3)} "
+            f"≤ {report.tolerance:g}"
         )
-    return f"stage {failure.stage} fails at {failure.id}; {report_unjudged(session)} not judged"
-
-
-def report_unjudged(session: Session) -> str:
-    """Return which stages stand behind the first failing one."""
-    behind = [stage.number for stage in session.report.stages if stage.reason]
-    if len(behind) < 2:
-        return f"stage {behind[0]}" if behind else "no stage"
-    return f"stages {behind[0]} to {behind[-1]}"
+    behind = [stage.number for stage in report.stages if stage.reason]
+    span = f"{behind[0]} to {behind[-1]}" if len(behind) > 1 else "".join(map(str, behind))
+    return f"stage {failure.stage} fails ({failure.id})" + (f"; {span} not judged" if span else "")
 
 
 def first_divergence(session: Session) -> Divergence:

@@ -40,7 +40,7 @@ align-items: baseline; }
 .td-stages .sign { flex: 0 0 0.9rem; font-weight: 700; }
 .td-stages .failing > summary { font-weight: 600; }
 .td-stages dl { display: grid; grid-template-columns: auto 1fr; gap: 0.05rem 0.6rem;
-margin: 0.1rem 0 0.4rem 1.1rem; font-size: 0.8rem; }
+margin: 0.1rem 0 0.4rem 1.25rem; font-size: 0.8rem; }
 .td-stages dt { margin: 0; padding: 0; font-weight: 400; }
 .td-stages dd { margin: 0; padding: 0; font-family: var(--td-mono); overflow-wrap: anywhere; }
 """
@@ -74,7 +74,7 @@ def _waiting(stage: StageResult) -> str:
 
 
 def _stage(stage: StageResult) -> str:
-    lines = "".join(_check(check) for check in stage.checks)
+    lines = "".join(_check(check, check is stage.first_failure) for check in stage.checks)
     why = f'<p class="why">Not judged: {escape(stage.reason)}.</p>' if stage.reason else ""
     tone = _CLASSES[stage.verdict]
     passed = sum(check.verdict == PASSED for check in stage.checks)
@@ -91,7 +91,7 @@ def _head(stage: StageResult, verdict: str) -> str:
     )
 
 
-def _check(check: Check) -> str:
+def _check(check: Check, opened: bool) -> str:
     facts = [
         ("observed", check.observed),
         ("expected", check.expected),
@@ -100,10 +100,9 @@ def _check(check: Check) -> str:
         ("check", check.id),
     ]
     rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts if value)
-    opened = " open" if check.failed else ""
     failing = ' class="failing"' if check.failed else ""
     return (
-        f"<details{failing}{opened}><summary>"
+        f"<details{failing}{' open' if opened else ''}><summary>"
         f'<span class="sign {_CLASSES[check.verdict]}">{_SIGNS[check.verdict]}</span>'
         f"<span>{escape(check.title)}</span></summary><dl>{rows}</dl></details>"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -37,12 +37,20 @@ def read_fault_links(keys: Sequence[str], faults: Sequence[Fault]) -> None:
 
 
 def fault_control(
-    label: str, key: str, faults: Sequence[Fault], *, optional: bool = True, width: int = 260
+    label: str,
+    key: str,
+    faults: Sequence[Fault],
+    *,
+    optional: bool = True,
+    width: int = 260,
+    on_change: Callable[[], None] | None = None,
 ) -> Fault | None:
     """Draw a searchable list of faults, bound to the URL, and return the chosen one."""
     names = {named(fault): fault for fault in faults}
     options = [NONE, *names] if optional else list(names)
-    chosen = st.selectbox(label, options, key=key, bind="query-params", width=width)
+    chosen = st.selectbox(
+        label, options, key=key, bind="query-params", width=width, on_change=on_change
+    )
     return names.get(chosen or "")
 
 

@@ -97,6 +97,7 @@ class Exhibit:
         session: the faulty recording.
         refusal: what its guard says when it is on, or None.
         logits: where, and the final logits (V,) without and with the fault.
+        shown: the first step in which a tensor differs, or the first step of all.
     """
 
     fault: Fault
@@ -105,6 +106,7 @@ class Exhibit:
     session: Session
     refusal: str | None
     logits: tuple[str, NDArray[np.floating], NDArray[np.floating]] | None
+    shown: StepPair | None
 
 
 # The laboratory ----------------------------------------------------------------------------------
@@ -238,6 +240,7 @@ def _exhibit(
         found,
         said,
         logits_rows(correct, recording, found),
+        found.pair or next(step_pairs(correct, recording, lab.tolerance), None),
     )
 
 
