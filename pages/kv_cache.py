@@ -7,6 +7,7 @@ from tinydec.evidence import kv_tables
 from tinydec.evidence.csv_format import write_csv
 from tinydec.figures.perturbation import move_figure
 from tinydec.ui.lessons import kv_cache
+from tinydec.ui.lessons.kv_controls import amount_control, choice
 from tinydec.ui.lessons.stepper import stepper
 
 compute_inputs = ui.computed(max_entries=64)(kv_cache.consumed)
@@ -35,9 +36,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
     many_layers, many_heads = config.n_layer > 2, config.n_head > 2
     layer = head = 0
     if many_layers:
-        layer = st.selectbox("Layer", range(config.n_layer), key="_kv_layer", width=110)
+        layer = choice("Layer", config.n_layer, "kv_layer")
     if many_heads:
-        head = st.selectbox("Head", range(config.n_head), key="_kv_head", width=110)
+        head = choice("Head", config.n_head, "kv_head")
     st.markdown(
         f"Step {step} wrote the framed row{'s' if step == 0 and len(ids) > 1 else ''}.",
         width="content",
@@ -97,13 +98,7 @@ st.header("Past queries are not needed", anchor=False)
 if len(ids) < 2:
     st.markdown("There is no past at the first position. Move on by one step.")
 else:
-    amount = st.segmented_control(
-        "Add to every number of one past row, in all layers and heads",
-        kv_cache.AMOUNTS,
-        default=1.0,
-        key="_kv_amount",
-        required=True,
-    )
+    amount = amount_control()
     moves = compute_moves(run, ids, amount)
     st.markdown(kv_cache.moves_text(moves))
     ui.figure(

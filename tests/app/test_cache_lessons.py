@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.lesson_page import odd_checkpoints, open_page, sound, texts
-from tinydec.ui.lessons import kv_cache
+from tinydec.ui.lessons.kv_controls import AMOUNTS
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -132,11 +132,31 @@ def test_cache_grows_by_16_numbers_a_step(
 
 def test_every_amount_leaves_past_queries_without_effect(repository: Path) -> None:
     app = open_page(repository, CACHE, {"step": "3"})
-    for amount in kv_cache.AMOUNTS:
-        app.segmented_control(key="_kv_amount").set_value(amount).run()
+    for amount in AMOUNTS:
+        app.segmented_control(key="kv_amount").set_value(amount).run()
         sound(app)
-        assert f"Adding {amount:g} to a past query" in texts(app)
+        assert f"Adding {amount} to a past query" in texts(app)
         assert "and the next logits by 0." in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"), [("10", "10"), ("0.01", "0.01"), ("7", "1"), ("", "1"), ("1e400", "1")]
+)
+def test_amount_comes_from_the_link_or_is_the_default(
+    repository: Path, given: str, shown: str
+) -> None:
+    app = open_page(repository, CACHE, {"step": "3", "kv_amount": given})
+    sound(app)
+    assert f"Adding {shown} to a past query" in texts(app)
+
+
+@pytest.mark.parametrize(("given", "shown"), [("2", "layer 2"), ("9", "layer 0"), ("x", "layer 0")])
+def test_layer_comes_from_the_link_or_is_the_first(
+    repository: Path, given: str, shown: str
+) -> None:
+    app = open_page(repository, CACHE, {"kv_layer": given}, ODD["unequal primes"])
+    sound(app)
+    assert f"layer {app.selectbox(key='kv_layer').value}" == shown
 
 
 def test_first_position_has_no_past(repository: Path) -> None:
@@ -145,10 +165,10 @@ def test_first_position_has_no_past(repository: Path) -> None:
 
 def test_layer_and_head_can_be_chosen_where_there_are_many(repository: Path) -> None:
     app = open_page(repository, CACHE, upload=ODD["unequal primes"])
-    app.selectbox(key="_kv_layer").set_value(2).run()
-    app.selectbox(key="_kv_head").set_value(2).run()
+    app.selectbox(key="kv_layer").set_value(2).run()
+    app.selectbox(key="kv_head").set_value(2).run()
     sound(app)
-    assert not [s for s in open_page(repository, CACHE).selectbox if s.key == "_kv_layer"]
+    assert not [s for s in open_page(repository, CACHE).selectbox if s.key == "kv_layer"]
 
 
 def test_refusals_stand_in_the_cores_own_words(repository: Path) -> None:

@@ -51,7 +51,13 @@ PAGES: tuple[PageInfo, ...] = (
         sampling=True,
     ),
     PageInfo("3 Prefill and decode", "splitscreen", "pages/prefill_decode.py", "prefill-decode"),
-    PageInfo("4 KV cache", "grid_on", "pages/kv_cache.py", "kv-cache"),
+    PageInfo(
+        "4 KV cache",
+        "grid_on",
+        "pages/kv_cache.py",
+        "kv-cache",
+        ("kv_amount", "kv_layer", "kv_head"),
+    ),
     PageInfo("5 One decode step", "account_tree", "pages/decode_step.py", "decode-step"),
     PageInfo("6 Positions", "straighten", "pages/positions.py", "positions"),
     PageInfo(
@@ -93,7 +99,7 @@ PAGES: tuple[PageInfo, ...] = (
         "fault-lab",
         ("lab", "variant", "reveal", "symptom", "case"),
     ),
-    PageInfo("Review and exercises", "school", "pages/review.py", "review"),
+    PageInfo("Review and exercises", "school", "pages/review.py", "review", ("topic",)),
     PageInfo("Evidence", "inventory_2", "pages/evidence.py", "evidence", ("ev_view", "ev_table")),
 )
 

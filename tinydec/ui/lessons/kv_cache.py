@@ -26,8 +26,6 @@ from tinydec.verification.cached_run import CachedStep, run_cached
 from tinydec.verification.perturbation import Perturbation, perturb_past
 from tinydec.verification.row_history import RowHistory, row_histories
 
-#: What can be added to a past row.
-AMOUNTS = (0.01, 0.1, 1.0, 10.0)
 _PARTS = (("K", "keys", "key"), ("V", "values", "value"))
 
 #: Pixels of a grid: for each number of a row, and for labels and the gap beside it.
