@@ -31,6 +31,11 @@ APP_CSS = f"""
 .st-key-controls {{ border-bottom: 1px solid var(--td-line); padding-bottom: 0.75rem; }}
 @media (max-width: 640px) {{
 .stMainBlockContainer {{ padding: 2.75rem 1rem 4rem; }}
+/* A row of numbers by token does not fit: stand it up, tokens below each other. */
+.stMarkdown table {{ display: flex; }}
+.stMarkdown thead, .stMarkdown tbody {{ display: flex; }}
+.stMarkdown tr {{ display: flex; flex-direction: column; }}
+.stMarkdown th, .stMarkdown td {{ height: 1.8rem; padding: 0.1rem 0.6rem !important; }}
 }}
 {PLOTLY_CSS}
 ul.td-notes {{ margin: 0; padding: 0.4rem 0.8rem; list-style: none; font-size: 0.9rem;

@@ -1,0 +1,129 @@
+"""The glossary: symbols, tensors and words, with the sizes of the checkpoint that runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinydec.model.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the glossary.
+
+    Attributes:
+        term: symbol, tensor or word.
+        here: its size or axes on this checkpoint; empty for a word.
+        meaning: in a sentence.
+        page: ``url_path`` of the page that shows it.
+    """
+
+    term: str
+    here: str
+    meaning: str
+    page: str
+
+
+def symbols(config: ModelConfig) -> tuple[Entry, ...]:
+    """Return every letter that names a size."""
+    context = config.n_positions
+    return (
+        Entry("B", "1 or more", "requests that run side by side in one pass", "batches"),
+        Entry("P", f"1 to {context}", "new positions in a pass; 1 in a decode step", "kv-cache"),
+        Entry("t", f"1 to {context}", "positions held in the cache", "kv-cache"),
+        Entry("T", f"1 to {context}", "length of a prefix, or inputs consumed so far", "positions"),
+        Entry("L", str(config.n_layer), "layers, counted from 0", "decode-step"),
+        Entry("h", str(config.n_head), "heads of a layer, counted from 0", "decode-step"),
+        Entry("d", str(config.n_embd), "width of a row between layers; h times d_h", "decode-step"),
+        Entry("d_h", str(config.d_h), "width of one head", "decode-step"),
+        Entry("m", str(config.n_inner), "width inside the MLP", "decode-step"),
+        Entry("V", str(config.vocab_size), "tokens in the vocabulary", "decoding-policy"),
+        Entry("z", f"{config.vocab_size} numbers", "one row of logits", "decoding-policy"),
+        Entry("u", "0 ≤ u < 1", "the uniform number of one sampled token", "decoding-policy"),
+        Entry("ε", "by number format", "largest difference that still passes", "equivalence"),
+    )
+
+
+def tensors(config: ModelConfig) -> tuple[Entry, ...]:
+    """Return every tensor of a pass with its axes, the sizes filled in where they are fixed."""
+    heads, head, width = config.n_head, config.d_h, config.n_embd
+    inner, vocabulary = config.n_inner, config.vocab_size
+    return (
+        Entry("token ids", "(B, P)", "the inputs that a pass consumes", "generation-loop"),
+        Entry("embedding", f"(B, P, {width})", "token row plus position row", "positions"),
+        Entry("q", f"(B, {heads}, P, {head})", "queries of the new positions", "decode-step"),
+        Entry("k, v", f"(B, {heads}, P, {head})", "keys and values that a pass makes", "kv-cache"),
+        Entry(
+            "keys, values",
+            f"(B, {heads}, t, {head})",
+            "what attention reads: the cache, the new ones included",
+            "kv-cache",
+        ),
+        Entry(
+            "scores",
+            f"(B, {heads}, P, t)",
+            "query times key over √d_h; minus infinity where the mask hides a key",
+            "decode-step",
+        ),
+        Entry(
+            "attention",
+            f"(B, {heads}, P, t)",
+            "softmax of a row of scores; sums to 1",
+            "decode-step",
+        ),
+        Entry("mix", f"(B, {heads}, P, {head})", "values averaged by those weights", "decode-step"),
+        Entry("MLP hidden", f"(B, P, {inner})", "a row inside the MLP", "decode-step"),
+        Entry("logits", f"(B, P, {vocabulary})", "one number for each token", "decoding-policy"),
+    )
+
+
+def words() -> tuple[Entry, ...]:
+    """Return the terms, each in a sentence, in the order in which the lessons need them."""
+    return tuple(Entry(term, "", meaning, page) for term, meaning, page in _WORDS)
+
+
+_WORDS = (
+    ("prefix", "All tokens so far: the prompt and what was returned.", "generation-loop"),
+    ("consumed input", "A token that the decoder has read.", "generation-loop"),
+    (
+        "returned token",
+        "A token that the policy picked. The last one of a run is never consumed.",
+        "generation-loop",
+    ),
+    ("stop reason", "Why a run ended: eos, stop_token, context or max_new_tokens.", "batches"),
+    ("policy", "Turns one row of logits into one token.", "decoding-policy"),
+    ("greedy", "Takes the highest logit and draws no number.", "decoding-policy"),
+    ("temperature", "Divides the logits: below 1 sharpens, above 1 flattens.", "decoding-policy"),
+    ("top-k", "Keeps exactly the k likeliest tokens; ties go to the lower id.", "decoding-policy"),
+    (
+        "top-p",
+        "Keeps the likeliest tokens until their probabilities reach p.",
+        "decoding-policy",
+    ),
+    ("CDF", "Running sum of the probabilities in the order of token ids.", "decoding-policy"),
+    (
+        "generator state",
+        "What decides the next uniform number; each sampled token moves it on once.",
+        "decoding-policy",
+    ),
+    ("prefill", "One pass over all positions of the prompt.", "prefill-decode"),
+    ("decode step", "One pass over one new token, which reads the cache.", "prefill-decode"),
+    ("causal mask", "A query sees keys at its own position and before.", "prefill-decode"),
+    (
+        "KV cache",
+        "Keys and values of consumed inputs, kept so that no pass makes them again.",
+        "kv-cache",
+    ),
+    ("owner", "The request and the checkpoint that a cache belongs to.", "kv-cache"),
+    ("digest", "A fingerprint of all weights: other weights, other digest.", "kv-cache"),
+    ("position", "Place of an input, from 0: the number of inputs before it.", "positions"),
+    ("context", "How many positions the decoder has rows for.", "positions"),
+    ("full forward", "The whole prefix computed without a cache: the reference.", "equivalence"),
+    ("tolerance", "The largest difference between both paths that passes.", "equivalence"),
+    ("ulp", "One step between neighbouring floating-point numbers.", "equivalence"),
+    ("payload", "Bytes of the valid keys and values, and nothing else.", "memory"),
+    ("slot", "A place in a cache's arrays; with padding it is no position.", "batches"),
+    ("stage", "One of the audit's checks; the first that fails names the culprit.", "audit"),
+    ("fault", "A single thing done wrong on purpose, switched on from outside.", "fault-lab"),
+    ("guard", "A check that refuses a wrong cache before anything is computed.", "fault-lab"),
+)
