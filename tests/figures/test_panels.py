@@ -1,5 +1,7 @@
 """Panels side by side, and the common look."""
 
+from itertools import pairwise
+
 import pytest
 
 from tinydec.figures.panels import assemble, axis_id, panel_title, spans
@@ -14,7 +16,7 @@ def test_panels_are_equally_wide_and_fill_the_width(count: int, gap: float) -> N
     assert {round(high - low, 12) for low, high in found} == {
         round((1 - gap * (count - 1)) / count, 12)
     }
-    assert all(b[0] - a[1] == pytest.approx(gap) for a, b in zip(found, found[1:], strict=False))
+    assert all(b[0] - a[1] == pytest.approx(gap) for a, b in pairwise(found))
 
 
 def test_axes_are_named_as_plotly_names_them() -> None:

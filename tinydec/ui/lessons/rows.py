@@ -1,4 +1,4 @@
-"""A row of numbers by token as a Markdown table, for exercises."""
+"""A row of numbers by token as Markdown, for exercises."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ def row_choices(selection: Selection, most: int = 8) -> list[int]:
 
 
 def row_text(tokens: Sequence[str], row: NDArray[np.floating], ids: Iterable[int]) -> str:
-    """Return a Markdown table of the numbers of some tokens, three digits after the point."""
-    chosen = list(ids)
-    head = " | ".join(f"`{_cell(tokens[i])}`" for i in chosen)
-    rule = "|".join("--:" for _ in chosen)
-    values = " | ".join(f"{row[i]:.3f}".replace("-", "−") for i in chosen)
-    return f"| {head} |\n|{rule}|\n| {values} |"
+    """Return the numbers of some tokens as Markdown, three digits after the point.
+
+    A line that wraps: a table of eight columns is wider than a phone.
+    """
+    return " · ".join(f"`{_plain(tokens[i])}` {_number(row[i])}" for i in ids)
 
 
-def _cell(token: str) -> str:
-    return token.replace("|", "\\|").replace("`", "'")
+def _plain(token: str) -> str:
+    return token.replace("`", "'")
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
