@@ -24,7 +24,7 @@ record = trace.steps[step]
 ui.contract(
     "Every input takes the position that equals the number of inputs consumed before it, and reads "
     "that row of the position table.",
-    r"x_p = \text{wte}[\text{token}] + \text{wpe}[p],\qquad p = \text{inputs consumed before}",
+    r"x_p = \text{wte}[\text{token}_p] + \text{wpe}[p]",
     positions.numbers(run.checkpoint, found, step),
 )
 with st.container(horizontal=True, vertical_alignment="center"):

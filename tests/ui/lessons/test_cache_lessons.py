@@ -249,8 +249,10 @@ def test_long_lists_are_cut_in_the_middle():
 
 
 def test_shown_table_leaves_the_other_one_alone():
-    table = pd.DataFrame({"p": [(0, 1), (2,)], "n": pd.Series([1, 2], dtype=object)})
+    numbers = {"n": pd.Series([1, 2], dtype=object), "e": pd.Series([None, 0.5], dtype=object)}
+    table = pd.DataFrame({"p": [(0, 1), (2,)], **numbers})
     shown = readable(table, "p")
+    assert shown["e"].tolist() == [None, 0.5]  # still nothing, not NaN
     assert shown["p"].tolist() == ["0, 1", "2"]
     assert shown["n"].dtype == np.int64
     assert table["p"].tolist() == [(0, 1), (2,)]

@@ -175,8 +175,8 @@ def limit_text(checkpoint: Checkpoint, found: PositionRun) -> str:
     trace, rows = found.trace, checkpoint.config.n_positions
     consumed, returned = len(trace.consumed_ids), len(trace.returned_ids)
     text = (
-        f"{digits(consumed)} inputs were consumed and {digits(returned)} tokens returned; the last "
-        "returned one is never consumed. "
+        f"Inputs consumed: {consumed}. Tokens returned: {returned}, the last of which is never "
+        "consumed. "
     )
     if consumed == rows:
         return text + (

@@ -24,7 +24,10 @@ def readable(table: pd.DataFrame, *lists: str) -> pd.DataFrame:
         table: of :mod:`tinydec.evidence`.
         lists: columns whose tuples are lists of positions, not shapes.
     """
-    shown = table.infer_objects()
+    shown = table.copy()
+    for name in table.columns:
+        if not table[name].isna().any():  # an empty cell would become NaN
+            shown[name] = table[name].infer_objects()
     for name in lists:
         shown[name] = pd.Series([_text(value) for value in table[name]], dtype=object)
     return shown
