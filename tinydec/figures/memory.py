@@ -80,7 +80,7 @@ def payload_figure(
     )
     figure.add_vline(x=current, line={"color": LINE, "width": 1})
     figure.update_xaxes(title_text="T, consumed tokens", dtick=max(1, math.ceil(len(tokens) / 17)))
-    figure.update_yaxes(title_text="bytes", rangemode="tozero")
+    figure.update_yaxes(ticksuffix=" B", rangemode="tozero")
     return finish(figure, height=330)
 
 
@@ -172,7 +172,7 @@ def work_figure(
         full_sum: running sum without one.
     """
     figure = make_subplots(
-        cols=2, horizontal_spacing=0.12, subplot_titles=("each step", "all steps so far")
+        cols=2, horizontal_spacing=0.12, subplot_titles=("each step", "in total")
     )
     for col, pair in ((1, (full, cached)), (2, (full_sum, cached_sum))):
         for values, colour, name, symbol in zip(

@@ -50,7 +50,7 @@ def left_out_view(run: CurrentRun) -> None:
             {
                 "part": frame["part"],
                 "bytes": frame["bytes"],
-                "share of the payload": [
+                "against the payload": [
                     f"{value / found.payload:.2f} x" for value in frame["bytes"]
                 ],
                 "what it is": frame["meaning"],

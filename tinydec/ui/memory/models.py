@@ -16,7 +16,7 @@ from tinydec.ui.memory.controls import BIND
 
 TOKENS = tuple(2**power for power in range(18))
 GIBS = (1, 2, 4, 8, 16, 24, 48, 80, 141, 192, 640)
-BLOCKS = {"exact": 1, "blocks of 16": 16, "blocks of 256": 256}
+BLOCKS = {"none": 1, "16": 16, "256": 256}
 FIRST = "Llama-3.1-8B"
 
 KINDS = {
@@ -34,19 +34,22 @@ def models_view(_run: CurrentRun) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox(
             "Model", list(layouts), index=list(layouts).index(FIRST), key="mem_model", bind=BIND,
-            format_func=lambda n: layouts[n].label, width=250,
+            format_func=lambda n: layouts[n].label, width=200,
         )  # fmt: skip
         tokens = st.select_slider(
-            "Tokens of each request", TOKENS, 4096, key="mem_tokens", bind=BIND, width=170
+            "Tokens per request", TOKENS, 4096, key="mem_tokens", bind=BIND, width=150
         )
-        gib = st.select_slider(
-            "Memory for caches, GiB", GIBS, 16, key="mem_gib", bind=BIND, width=170
-        )
+        gib = st.select_slider("Cache memory, GiB", GIBS, 16, key="mem_gib", bind=BIND, width=150)
         block = BLOCKS[
             st.segmented_control(
-                "Storage", list(BLOCKS), default="exact", key="mem_block", bind=BIND, required=True
+                "Paged blocks",
+                list(BLOCKS),
+                default="none",
+                key="mem_block",
+                bind=BIND,
+                required=True,
             )
-            or "exact"
+            or "none"
         ]
     layout = layouts[name]
     frame = compute.real_models(tokens, gib, block)
@@ -54,8 +57,8 @@ def models_view(_run: CurrentRun) -> None:
     length = int(mine["tokens"])
     formula = payload_formula(layout, length)
     show.contract(
-        "A real model's cache grows by kilobytes to megabytes with each token; fewer heads, windows "
-        "or a latent flatten the line.",
+        "A real cache grows by kilobytes to a megabyte with each token; fewer heads, windows or a "
+        "latent flatten the line.",
         formula.symbols_latex,
         f"{formula.numbers}\n{formula.bytes_numbers} = {format_bytes(int(mine['payload_bytes']))}",
     )
@@ -78,7 +81,8 @@ def models_view(_run: CurrentRun) -> None:
     show.table(_rows(frame, gib), label="Real models", verdicts=("sizes verified",))
     st.caption(
         "Dotted lines and a ✗ are models whose sizes could not all be confirmed in their sources; "
-        "the notes say what is open. A model with a shorter context is shown at its end."
+        "the notes say what is open. A model with a shorter context is shown at its end. Paged "
+        "blocks: each request sets aside whole blocks of so many tokens in each layer."
     )
     show.download("real_models.csv", lambda: write_csv(frame, REAL_MODELS), "real_models.csv",
                   key="_mem.models")  # fmt: skip

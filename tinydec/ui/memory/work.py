@@ -9,6 +9,7 @@ import streamlit as st
 
 from tinydec.evidence.cost_tables import TIMING, WORK, timing_table
 from tinydec.evidence.csv_format import write_csv
+from tinydec.memory import decode_work
 from tinydec.memory.shapes import SHAPES
 from tinydec.memory.timing import StepTiming, time_steps
 from tinydec.ui import show
@@ -108,24 +109,39 @@ def _timing(run: CurrentRun) -> None:
     if config.n_positions > MOST_TIMED:
         st.caption(f"Timing is offered for contexts of at most {MOST_TIMED} tokens.")
         return
-    key = (run.checkpoint.digest, run.spec.dtype)
-    if st.button("Time this checkpoint here", icon=":material/timer:", key="_mem.time"):
-        checkpoint = run.checkpoint.cast(run.spec.dtype)
-        repeats = REPEATS if config.n_positions <= 8 else 5
-        st.session_state[_TIMING] = (key, time_steps(checkpoint, repeats, time.perf_counter))
+    st.button(
+        "Time this checkpoint here",
+        icon=":material/timer:",
+        key="_mem.time",
+        on_click=_measure,
+        args=(run,),
+    )
     found_key, found = st.session_state.get(_TIMING, (None, ()))
-    if found_key == key:
+    if found_key == _timing_key(run):
         show.table(_timing_rows(found), label="Microseconds of one step, measured just now")
         show.download("timing.csv", lambda: write_csv(timing_table(found), TIMING), "timing.csv",
                       key="_mem.timing")  # fmt: skip
+    own = compute.sizes_of(run.checkpoint, OWN)
+    count = decode_work(own, config.n_positions - 1, "last").visible.total
     st.markdown(
-        f"With {config.parameter_count()} parameters a step is a few thousand multiply-adds, "
-        "which a processor finishes in about a microsecond. What the clock sees is almost only "
-        "the cost of calling NumPy, the same number of calls with and without a cache. So the "
-        "timing says what *this program* costs *here and now*: nothing about other machines, "
-        "other visitors' load, or larger models. The counts above hold everywhere. To see the "
-        "cache pay off in seconds, run `make bench` with the GPT-2-small-shaped model."
+        f"The count says how much there is to multiply: {digits(count)} multiply-adds in the last "
+        f"decode step of this checkpoint. The clock also sees every call into NumPy, and with "
+        f"{digits(config.parameter_count())} parameters the calls may well outweigh the "
+        "arithmetic: then the ratio stays far below that of the counts. So a timing says what "
+        "*this program* costs *here and now*, with whatever else this machine is doing. It says "
+        "nothing about other machines or larger models; the counts hold everywhere. To see a "
+        "cache pay off in seconds, run `make bench`: it times a model of GPT-2 small's sizes."
     )
+
+
+def _measure(run: CurrentRun) -> None:
+    repeats = REPEATS if run.checkpoint.config.n_positions <= 8 else 5
+    found = time_steps(run.checkpoint.cast(run.spec.dtype), repeats, time.perf_counter)
+    st.session_state[_TIMING] = (_timing_key(run), found)
+
+
+def _timing_key(run: CurrentRun) -> tuple[str, str]:
+    return run.checkpoint.digest, run.spec.dtype
 
 
 def _timing_rows(found: tuple[StepTiming, ...]) -> pd.DataFrame:
