@@ -16,8 +16,10 @@ def stepper(step: int, count: int, *, back: bool = True) -> None:
         back: whether there is a button back.
     """
     last = count - 1
+    # The label of a disabled primary button cannot be read in the dark theme.
+    strong = "primary" if step < last else "secondary"
     buttons = [
-        ("Step", "skip_next", min(step + 1, last), step == last, "primary"),
+        ("Step", "skip_next", min(step + 1, last), step == last, strong),
         ("Run to end", "fast_forward", last, step == last, "secondary"),
         ("Reset", "replay", 0, step == 0, "secondary"),
     ]
