@@ -4,9 +4,9 @@ import streamlit as st
 
 from tinydec import ui
 from tinydec.evidence import lab_tables
-from tinydec.evidence.csv_format import write_csv
 from tinydec.figures.audit import divergence_figure
 from tinydec.ui.lab import audits, checklist, choices, session
+from tinydec.ui.lab.downloads import csv_button
 from tinydec.verification.faults import FAULTS
 
 ui.begin()
@@ -87,12 +87,7 @@ checks = lab_tables.checks(
 )
 ui.table(checks, label="Checks of the audit")
 st.caption(audits.sharpness_text(bench))
-ui.download(
-    "Checks as CSV",
-    lambda: write_csv(checks, lab_tables.CHECKS),
-    lab_tables.CHECKS.file,
-    key="checks.csv",
-)
+csv_button("Checks as CSV", checks, lab_tables.CHECKS)
 
 ui.exercise(
     "audit.stage",

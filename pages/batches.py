@@ -4,10 +4,10 @@ import streamlit as st
 
 from tinydec import ui
 from tinydec.evidence import batch_tables
-from tinydec.evidence.csv_format import write_csv
 from tinydec.figures.batches import isolation_figure
 from tinydec.model.batch_cache import LAYOUTS
-from tinydec.ui.lab import batches, choices, lanes
+from tinydec.ui.lab import batch_tasks, batches, choices, lanes
+from tinydec.ui.lab.downloads import csv_button
 from tinydec.verification.lab.catalogue_batch import BATCH_FAULTS
 
 run_lesson = ui.computed(
@@ -123,22 +123,16 @@ st.caption(
     "a row that you cancel has none."
 )
 with st.container(horizontal=True):
-    for label, frame, schema in (
-        ("Slots as CSV", slots, batch_tables.SLOTS),
-        ("Lanes as CSV", batch_tables.lanes(vocabulary, trace), batch_tables.LANES),
-        ("Isolation as CSV", isolation, batch_tables.ISOLATION),
-        ("Stops as CSV", stops, batch_tables.STOPS),
-    ):
-        ui.download(
-            label,
-            lambda frame=frame, schema=schema: write_csv(frame, schema),
-            schema.file,
-            key=schema.file,
-        )
+    csv_button("Slots as CSV", slots, batch_tables.SLOTS)
+    csv_button("Lanes as CSV", batch_tables.lanes(vocabulary, trace), batch_tables.LANES)
+    csv_button("Isolation as CSV", isolation, batch_tables.ISOLATION)
+    csv_button("Stops as CSV", stops, batch_tables.STOPS)
 
 ui.exercise(
     "batches.position",
     "Position or slot?",
-    lambda rng: batches.position_task(checkpoint, rng),
+    lambda rng: batch_tasks.position_task(checkpoint, rng),
 )
-ui.exercise("batches.stop", "Whose stop reason?", lambda rng: batches.stop_task(checkpoint, rng))
+ui.exercise(
+    "batches.stop", "Whose stop reason?", lambda rng: batch_tasks.stop_task(checkpoint, rng)
+)

@@ -4,8 +4,8 @@ import streamlit as st
 
 from tinydec import ui
 from tinydec.evidence import lab_tables
-from tinydec.evidence.csv_format import write_csv
-from tinydec.ui.lab import audits, choices, faults, lab_page, session
+from tinydec.ui.lab import audits, choices, faults, lab_page, mystery, session
+from tinydec.ui.lab.downloads import csv_button
 from tinydec.verification.faults import FAULTS
 
 ui.begin()
@@ -17,34 +17,40 @@ ui.contract(
     "silent on what is right. Break the cache, predict, then see.",
 )
 formula = st.container()
-mode = st.segmented_control(
-    "Start from",
-    lab_page.MODES,
-    default=lab_page.MODES[0],
-    key="lab",
-    bind="query-params",
-    required=True,
-    label_visibility="collapsed",
-)
+choices.read_fault_links(("faults",), FAULTS)
+with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    mode = st.segmented_control(
+        "Start from",
+        lab_page.MODES,
+        default=lab_page.MODES[0],
+        key="lab",
+        bind="query-params",
+        required=True,
+    )
+    symptom, revealed = None, True
+    if mode == "Symptom":
+        symptom, fault = lab_page.symptom_choice(run)
+        exhibit = session.exhibit(run, fault) if fault else None
+    elif mode == "Mystery":
+        exhibit = None
+    else:
+        fault, variant, revealed = lab_page.fault_choice()
+        exhibit = session.exhibit(run, fault, variant)
 if bench.note:
     st.info(bench.note)
 
-exhibit, revealed = None, True
 if mode == "Mystery":
-    lab_page.mystery(run)
-elif mode == "Symptom":
-    chosen = lab_page.symptom_choice(run)
-    exhibit = session.exhibit(run, chosen) if chosen else None
-else:
-    choices.read_fault_links(("faults",), FAULTS)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        fault, variant = lab_page.fault_choice()
-        revealed = st.toggle("Reveal", False, key="reveal", bind="query-params")
-    exhibit = session.exhibit(run, fault, variant)
-    st.markdown(f"**{fault.name}** · {fault.what}" + f" Needs {fault.needs}." * bool(fault.needs))
-    answers = lab_page.predictions(fault, revealed)
+    mystery.draw(run)
+elif symptom is not None:
+    st.markdown(f"**Check first:** {symptom.first_check}.")
+elif exhibit is not None:
+    needs = f" Needs {exhibit.fault.needs}." if exhibit.fault.needs else ""
+    st.markdown(f"**{exhibit.fault.name}**: {exhibit.fault.what}{needs}")
     if revealed:
+        answers = lab_page.predicted(exhibit.fault)
         st.html(lab_page.marks_html(faults.marks(exhibit, *answers)))
+    else:
+        lab_page.predictions(exhibit.fault)
 with formula:
     ui.formula_block(
         r"\text{caught} \iff \text{first failing stage} = \text{the fault's stage}",
@@ -55,29 +61,24 @@ if exhibit is not None:
     if revealed:
         st.text(faults.acting_text(exhibit))
         lab_page.details(exhibit, bench)
+if symptom is not None:
+    lab_page.candidate_table(run, symptom)
 
 st.header("All faults", anchor=False)
 catalogue = lab_tables.fault_rows(FAULTS)
 if st.toggle("Switch on all 42 in turn", key="_all"):
-    rows = lab_tables.verdicts(session.matrix(run))
+    found = session.matrix(run)
+    rows = lab_tables.verdicts(
+        [entry.row for entry in found], {entry.fault.id: entry.refusal for entry in found}
+    )
     passed = int(rows["passed"].sum())
     st.text(f"{passed} of {len(rows)} are caught at their own stage, or cannot act here.")
-    ui.table(rows, label="Kill matrix", verdicts=("acts", "passed"))
-    ui.download(
-        "Kill matrix as CSV",
-        lambda: write_csv(rows, lab_tables.VERDICTS),
-        "kill_matrix_rows.csv",
-        key="matrix.csv",
-    )
+    ui.table(rows[list(lab_page.SHOWN_VERDICT)], label="Kill matrix", verdicts=("passed",))
+    csv_button("Kill matrix as CSV", rows, lab_tables.VERDICTS)
 with st.expander("The catalogue, stages included"):
     ui.table(catalogue, label="Catalogue of faults")
 st.caption(session.scenario_text(bench.lab.scenario))
-ui.download(
-    "Catalogue as CSV",
-    lambda: write_csv(catalogue, lab_tables.FAULTS),
-    lab_tables.FAULTS.file,
-    key="faults.csv",
-)
+csv_button("Catalogue as CSV", catalogue, lab_tables.FAULTS)
 
 ui.exercise(
     "lab.two",

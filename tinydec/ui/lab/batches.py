@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinydec.generation.batch import run_batch
 from tinydec.generation.batch_trace import BatchTrace
 from tinydec.generation.schedule import JOIN, LEAVE, BatchRequest, Event
-from tinydec.generation.stopping import STOP_REASONS
-from tinydec.generation.trace import DECODE
-from tinydec.model.batch_cache import LAYOUTS, LEFT, RIGHT
+from tinydec.model.batch_cache import LAYOUTS, LEFT
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.guards import GUARDS, GuardError
 from tinydec.model.seams import CORRECT_BATCH
-from tinydec.runspec import Policy, RunSpec
-from tinydec.ui.exercise import Task
+from tinydec.runspec import RunSpec
 from tinydec.ui.html import digits
 from tinydec.ui.lab.tolerance import lab_tolerance
 from tinydec.verification.faults import fault_by_id
@@ -132,11 +129,11 @@ def step_text(trace: BatchTrace, place: int) -> str:
         parts.append(f"{ends} had left before it.")
     if step.joined:
         waiting = [name for name in step.cache_rows if name not in step.request_ids]
-        parts.append(f"{_names(step.joined)} joined and consumed a whole prompt at once.")
+        parts.append(f"{listed(step.joined)} joined and consumed a whole prompt at once.")
         if waiting:
-            parts.append(f"{_names(waiting)} waited.")
+            parts.append(f"{listed(waiting)} waited.")
     else:
-        parts.append(f"{_names(step.request_ids)} consumed one token each.")
+        parts.append(f"{listed(step.request_ids)} consumed one token each.")
     done = [
         f"{row.request_id} ends with {row.stop_reason}"
         for row in trace.rows
@@ -209,7 +206,8 @@ def _end(trace: BatchTrace, name: str) -> str:
     return row.stop_reason or row.end
 
 
-def _names(names: tuple[str, ...] | list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
     if len(names) < 2:
         return "".join(names)
     return ", ".join(names[:-1]) + " and " + names[-1]
@@ -219,99 +217,3 @@ def _span(numbers: list[int]) -> str:
     if len(numbers) < 2:
         return "".join(map(str, numbers))
     return f"{numbers[0]} to {numbers[-1]}"
-
-
-# Exercises ---------------------------------------------------------------------------------------
-
-
-def _drawn_batch(checkpoint: Checkpoint, rng: random.Random, layout: str) -> BatchTrace:
-    context, size = checkpoint.config.n_positions, checkpoint.config.vocab_size
-    longest = min(max(context - 1, 1), 6)
-    requests = []
-    for name in "pqr":
-        ids = tuple(rng.randrange(size) for _ in range(rng.randint(1, longest)))
-        most = rng.choice((1, 2, 3, None)) if context <= 8 else rng.choice((1, 2, 3, 4))
-        requests.append(BatchRequest(name, ids, Policy(), max_new_tokens=most))
-    return run_batch(checkpoint, requests, (), layout)
-
-
-def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
-    """Ask for the position of one token of a padded batch."""
-    layout = rng.choice((LEFT, RIGHT))
-    trace = _drawn_batch(checkpoint, rng, layout)
-    places = [
-        (step, number)
-        for step in trace.steps
-        for number in range(len(step.request_ids))
-        if step.phase == DECODE
-    ] or [(trace.steps[0], number) for number in range(len(trace.steps[0].request_ids))]
-    off = [  # where the slot would be the wrong answer
-        (step, n) for step, n in places if step.plan.positions[n][-1] != _last_slot(step.plan, n)
-    ]
-    step, number = rng.choice(off or places)
-    name = step.request_ids[number]
-    row = trace.row(name)
-    record = row.trace.steps[row.batch_steps.index(step.index)]
-    answer = record.positions[-1]
-    lengths = ", ".join(f"{r.request_id}: {len(r.request.prompt_ids)}" for r in trace.rows)
-    token = checkpoint.vocabulary.tokens[record.consumed_ids[-1]]
-    return Task(
-        question=(
-            f"Three prompts stand in one batch, padded on the {layout} (tokens each: {lengths}). "
-            f"In batch step {step.index} row `{name}` has consumed {record.length_after - 1} real "
-            f"tokens and now reads `{token}`, whose key and value go to slot "
-            f"{_last_slot(step.plan, number)}. Which position does `{token}` get?"
-        ),
-        answer=answer,
-        hint="Padding takes up slots. Does it take up positions?",
-        solution=(
-            f"Position {answer}: the number of real tokens that the row consumed before. The slot "
-            "also counts padding, so it says nothing about the position."
-        ),
-    )
-
-
-def _last_slot(plan: object, number: int) -> int:
-    slots = plan.query_slots[number]  # type: ignore[attr-defined]
-    real = slots[~plan.query_pads[number] & (slots >= 0)]  # type: ignore[attr-defined]
-    return int(real[-1])
-
-
-def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
-    """Ask for the stop reason that one row of a batch records."""
-    trace = _drawn_batch(checkpoint, rng, LEFT)
-    row = rng.choice(trace.rows)
-    vocabulary, context = checkpoint.vocabulary, checkpoint.config.n_positions
-    lines = "\n".join(
-        f"| `{r.request_id}` | `{_cell(vocabulary.decode(r.request.prompt_ids))}` "
-        f"| {r.request.max_new_tokens or 'no limit'} "
-        f"| `{_cell(vocabulary.decode(r.trace.returned_ids))}` |"
-        for r in trace.rows
-    )
-    others = [r for r in trace.rows if r.batch_steps[-1] > row.batch_steps[-1]]
-    still = (
-        f"{_names([r.request_id for r in others])} still ran at that moment, which changes nothing."
-        if others
-        else "No other row ran longer."
-    )
-    return Task(
-        question=(
-            f"The context holds {context} inputs. A batch ran to its end:\n\n"
-            "| row | prompt | new tokens at most | returned |\n|--|--|--|--|\n"
-            f"{lines}\n\nWhich stop reason does row `{row.request_id}` record?"
-        ),
-        answer=row.stop_reason or "",
-        hint=(
-            "Judge the row by itself: is its last token `<eos>`? Had it consumed the whole "
-            "context? Had it returned as many tokens as it was allowed? In this order."
-        ),
-        solution=(
-            f"`{row.stop_reason}`: it consumed {len(row.trace.consumed_ids)} of {context} inputs "
-            f"and returned {len(row.trace.returned_ids)} tokens. {still}"
-        ),
-        choices=STOP_REASONS,
-    )
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("`", "'")

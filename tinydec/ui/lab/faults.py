@@ -122,14 +122,26 @@ def guard_text(exhibit: Exhibit) -> str:
     )
 
 
-def figure_text(exhibit: Exhibit, revealed: bool) -> str:
-    """Return what the figure says, for a screen reader."""
-    place = exhibit.logits[0] if exhibit.logits else "no step"
+def logits_text(exhibit: Exhibit, revealed: bool) -> str:
+    """Return what the left figure says, for a screen reader."""
+    if exhibit.logits is None:
+        return "No logits."
+    place, correct, faulty = exhibit.logits
     if not revealed:
         return f"Final logits of the correct session, {place}. The faulty ones are not revealed."
-    first = exhibit.session.pair.first if exhibit.session.pair else None
-    tensor = "No tensor differs." if first is None else f"{first.name} is the first to differ."
-    return f"Final logits of the correct and of the faulty session, {place}. {tensor}"
+    with np.errstate(invalid="ignore"):
+        apart = digits(float(np.abs(correct.astype(np.float64) - faulty).max()), 3)
+    return f"Final logits of the correct and the faulty session, {place}, up to {apart} apart."
+
+
+def tensors_text(exhibit: Exhibit, revealed: bool) -> str:
+    """Return what the right figure says, for a screen reader."""
+    if not revealed:
+        return "How far each tensor is off: not revealed."
+    first = exhibit.shown.first if exhibit.shown else None
+    if first is None:
+        return "No tensor of the step differs from the correct session."
+    return f"{first.name} is the first tensor to differ, by {digits(first.error, 3)}."
 
 
 # The first tensor --------------------------------------------------------------------------------

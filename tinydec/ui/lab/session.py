@@ -253,6 +253,7 @@ def logits_rows(
     else those of the first step.
     """
     tolerance = found.report.tolerance
+    pair: StepPair | None
     for pair in step_pairs(correct, faulty, tolerance):
         one, other = (step.activations.last_logits[0] for step in (pair.correct, pair.faulty))
         if not float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max()) <= tolerance:
@@ -271,9 +272,9 @@ def logits_rows(
 # All faults --------------------------------------------------------------------------------------
 
 
-def matrix(run: CurrentRun) -> tuple[KillRow, ...]:
-    """Return the kill matrix; takes about half a second on the frozen checkpoint, once."""
-    return tuple(exhibit(run, fault).row for fault in FAULTS)
+def matrix(run: CurrentRun) -> tuple[Exhibit, ...]:
+    """Return every fault's exhibit; takes about a second on the frozen checkpoint, once."""
+    return tuple(exhibit(run, fault) for fault in FAULTS)
 
 
 def symptoms(run: CurrentRun) -> dict[Symptom, tuple[Candidate, ...]]:

@@ -1,0 +1,110 @@
+"""Batches and stopping: the exercises, on batches drawn anew."""
+
+from __future__ import annotations
+
+import random
+
+from tinydec.generation.batch import run_batch
+from tinydec.generation.batch_trace import BatchTrace
+from tinydec.generation.schedule import BatchRequest
+from tinydec.generation.stopping import STOP_REASONS
+from tinydec.generation.trace import DECODE
+from tinydec.model.batch_cache import LEFT, RIGHT
+from tinydec.model.batch_plan import Plan
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.runspec import Policy
+from tinydec.ui.exercise import Task
+from tinydec.ui.lab.batches import listed
+
+
+def _drawn_batch(checkpoint: Checkpoint, rng: random.Random, layout: str) -> BatchTrace:
+    context, size = checkpoint.config.n_positions, checkpoint.config.vocab_size
+    longest = min(max(context - 1, 1), 6)
+    requests = []
+    for name in "pqr":
+        ids = tuple(rng.randrange(size) for _ in range(rng.randint(1, longest)))
+        most = rng.choice((1, 2, 3, None)) if context <= 8 else rng.choice((1, 2, 3, 4))
+        requests.append(BatchRequest(name, ids, Policy(), max_new_tokens=most))
+    return run_batch(checkpoint, requests, (), layout)
+
+
+def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
+    """Ask for the position of one token of a padded batch."""
+    layout = rng.choice((LEFT, RIGHT))
+    trace = _drawn_batch(checkpoint, rng, layout)
+    places = [
+        (step, number)
+        for step in trace.steps
+        for number in range(len(step.request_ids))
+        if step.phase == DECODE
+    ] or [(trace.steps[0], number) for number in range(len(trace.steps[0].request_ids))]
+    off = [  # where the slot would be the wrong answer
+        (step, n) for step, n in places if step.plan.positions[n][-1] != _last_slot(step.plan, n)
+    ]
+    step, number = rng.choice(off or places)
+    name = step.request_ids[number]
+    row = trace.row(name)
+    record = row.trace.steps[row.batch_steps.index(step.index)]
+    answer = record.positions[-1]
+    lengths = ", ".join(f"{r.request_id}: {len(r.request.prompt_ids)}" for r in trace.rows)
+    token = checkpoint.vocabulary.tokens[record.consumed_ids[-1]]
+    return Task(
+        question=(
+            f"Three prompts stand in one batch, padded on the {layout} (tokens each: {lengths}). "
+            f"In batch step {step.index} row `{name}` has consumed {record.length_after - 1} real "
+            f"tokens and now reads `{token}`, whose key and value go to slot "
+            f"{_last_slot(step.plan, number)}. Which position does `{token}` get?"
+        ),
+        answer=answer,
+        hint="Padding takes up slots. Does it take up positions?",
+        solution=(
+            f"Position {answer}: the number of real tokens that the row consumed before. The slot "
+            "also counts padding, so it says nothing about the position."
+        ),
+    )
+
+
+def _last_slot(plan: Plan, number: int) -> int:
+    slots = plan.query_slots[number]
+    real = slots[~plan.query_pads[number] & (slots >= 0)]
+    return int(real[-1])
+
+
+def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
+    """Ask for the stop reason that one row of a batch records."""
+    trace = _drawn_batch(checkpoint, rng, LEFT)
+    row = rng.choice(trace.rows)
+    vocabulary, context = checkpoint.vocabulary, checkpoint.config.n_positions
+    lines = "\n".join(
+        f"| `{r.request_id}` | `{_cell(vocabulary.decode(r.request.prompt_ids))}` "
+        f"| {r.request.max_new_tokens or 'no limit'} "
+        f"| `{_cell(vocabulary.decode(r.trace.returned_ids))}` |"
+        for r in trace.rows
+    )
+    others = [r for r in trace.rows if r.batch_steps[-1] > row.batch_steps[-1]]
+    still = (
+        f"{listed([r.request_id for r in others])} still ran at that moment, which changes nothing."
+        if others
+        else "No other row ran longer."
+    )
+    return Task(
+        question=(
+            f"The context holds {context} inputs. A batch ran to its end:\n\n"
+            "| row | prompt | new tokens at most | returned |\n|--|--|--|--|\n"
+            f"{lines}\n\nWhich stop reason does row `{row.request_id}` record?"
+        ),
+        answer=row.stop_reason or "",
+        hint=(
+            "Judge the row by itself: is its last token `<eos>`? Had it consumed the whole "
+            "context? Had it returned as many tokens as it was allowed? In this order."
+        ),
+        solution=(
+            f"`{row.stop_reason}`: it consumed {len(row.trace.consumed_ids)} of {context} inputs "
+            f"and returned {len(row.trace.returned_ids)} tokens. {still}"
+        ),
+        choices=STOP_REASONS,
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("`", "'")
