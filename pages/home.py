@@ -31,7 +31,7 @@ ui.contract(home.welcome(run.checkpoint))
 with st.container(horizontal=True, vertical_alignment="center"):
     stepper(step, len(trace.steps), back=False)
     st.markdown(home.turn_text(trace, step), width="content")
-    ui.page_link("generation-loop", "Start the lessons →")
+    ui.page_link("generation_loop", "Start the lessons →")
 st.html(flow_html(vocabulary, trace, step) + home.STYLE)
 ui.figure(
     turn_figure(

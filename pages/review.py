@@ -10,8 +10,8 @@ from tinydec.ui.exercises import board
 from tinydec.ui.exercises.catalogue import TOPICS, fitting, score_by_topic
 
 ui.begin()
-checkpoint = ui.current_run().checkpoint
-exercises = fitting(checkpoint)
+run = ui.current_run()
+exercises = fitting(run.checkpoint)
 
 top = st.container()
 topic = st.segmented_control(
@@ -20,7 +20,7 @@ topic = st.segmented_control(
 topic = topic if topic in TOPICS else TOPICS[0]
 for exercise in exercises:
     if exercise.topic == topic:
-        ui.exercise(exercise.key, exercise.title, exercise.draw(checkpoint))
+        ui.exercise(exercise.key, exercise.title, exercise.draw(run))
 
 # Drawn last, so that an answer that was checked just now counts already.
 known = ui.scores()
@@ -52,7 +52,7 @@ st.header("Glossary", anchor=False)
 st.markdown(
     "Sizes are those of the checkpoint that runs. Layers, heads, positions and slots count from 0."
 )
-parts = board.glossary_tables(checkpoint.config)
+parts = board.glossary_tables(run.checkpoint.config)
 for heading, part in parts.items():
     st.subheader(heading, anchor=False)
     shown = part if heading != "Words" else part.drop(columns="here")

@@ -11,7 +11,7 @@ from tests.browser.harness import Server, Visit
 from tinydec.figures.stages import STAGES
 
 pytestmark = pytest.mark.browser
-LINK = "decode-step?prompt=%3Cbos%3E+A&step=1"
+LINK = "decode_step?prompt=%3Cbos%3E+A&step=1"
 
 
 def opened(visit: Visit) -> Visit:

@@ -42,23 +42,23 @@ class PageInfo:
 #: In the order of the navigation. A page appears as soon as its script exists.
 PAGES: tuple[PageInfo, ...] = (
     PageInfo("Home", "home", "pages/home.py", "home"),
-    PageInfo("1 Generation loop", "cycle", "pages/generation_loop.py", "generation-loop"),
+    PageInfo("1 Generation loop", "cycle", "pages/generation_loop.py", "generation_loop"),
     PageInfo(
         "2 Decoding policy",
         "casino",
         "pages/decoding_policy.py",
-        "decoding-policy",
+        "decoding_policy",
         sampling=True,
     ),
-    PageInfo("3 Prefill and decode", "splitscreen", "pages/prefill_decode.py", "prefill-decode"),
+    PageInfo("3 Prefill and decode", "splitscreen", "pages/prefill_decode.py", "prefill_decode"),
     PageInfo(
         "4 KV cache",
         "grid_on",
         "pages/kv_cache.py",
-        "kv-cache",
+        "kv_cache",
         ("kv_amount", "kv_layer", "kv_head"),
     ),
-    PageInfo("5 One decode step", "account_tree", "pages/decode_step.py", "decode-step"),
+    PageInfo("5 One decode step", "account_tree", "pages/decode_step.py", "decode_step"),
     PageInfo("6 Positions", "straighten", "pages/positions.py", "positions"),
     PageInfo(
         "7 Equivalence",
@@ -96,7 +96,7 @@ PAGES: tuple[PageInfo, ...] = (
         "Fault lab",
         "bug_report",
         "pages/fault_lab.py",
-        "fault-lab",
+        "fault_lab",
         ("lab", "variant", "reveal", "symptom", "case"),
     ),
     PageInfo("Review and exercises", "school", "pages/review.py", "review", ("topic",)),

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tinydec.model.checkpoint import Checkpoint
+from tinydec.ui.current import CurrentRun
 from tinydec.ui.equivalence import exercises as equivalence
 from tinydec.ui.exercise import Task
-from tinydec.ui.exercises import debugging, memory, shapes
-from tinydec.ui.lab import batches
+from tinydec.ui.exercises import debugging, real_models, shapes
+from tinydec.ui.lab import audits, batch_tasks, faults
+from tinydec.ui.lab.session import exhibit, session
 from tinydec.ui.lessons import decode_tasks, home, kv_cache, loop, phases, policy, positions
+from tinydec.ui.memory import exercises as memory
 
 Draw = Callable[[random.Random], Task]
 
@@ -36,7 +39,7 @@ class Exercise:
         title: of the block.
         topic: one of :data:`TOPICS`.
         page: ``url_path`` of the lesson that prepares for it.
-        draw: makes, for a checkpoint, what :func:`tinydec.ui.exercise.exercise` draws from.
+        draw: makes, for a run, what :func:`tinydec.ui.exercise.exercise` draws from.
         context: the shortest context on which it makes sense.
     """
 
@@ -44,16 +47,32 @@ class Exercise:
     title: str
     topic: str
     page: str
-    draw: Callable[[Checkpoint], Draw]
+    draw: Callable[[CurrentRun], Draw]
     context: int = 1
 
 
-def _on(task: Callable[[Checkpoint, random.Random], Task]) -> Callable[[Checkpoint], Draw]:
-    return lambda checkpoint: lambda rng: task(checkpoint, rng)
+def _on(task: Callable[[Checkpoint, random.Random], Task]) -> Callable[[CurrentRun], Draw]:
+    return lambda run: lambda rng: task(run.checkpoint, rng)
 
 
-def _plain(draw: Draw) -> Callable[[Checkpoint], Draw]:
-    return lambda _checkpoint: draw
+def _made(task: Callable[[Checkpoint], Draw]) -> Callable[[CurrentRun], Draw]:
+    return lambda run: task(run.checkpoint)
+
+
+def _plain(draw: Draw) -> Callable[[CurrentRun], Draw]:
+    return lambda _run: draw
+
+
+def _stage(run: CurrentRun) -> Draw:
+    return lambda rng: audits.stage_task(lambda fault: session(run, (fault,)), rng)
+
+
+def _two(run: CurrentRun) -> Draw:
+    return lambda rng: audits.two_fault_task(lambda chosen: session(run, chosen), rng)
+
+
+def _silent(run: CurrentRun) -> Draw:
+    return lambda rng: faults.silent_task(lambda fault: exhibit(run, fault), rng)
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -62,56 +81,73 @@ EXERCISES: tuple[Exercise, ...] = (
         "policy.interval",
         "Invert the CDF",
         "policies",
-        "decoding-policy",
+        "decoding_policy",
         _on(policy.interval_task),
     ),
     Exercise(
         "policy.temperature",
         "Turn the temperature",
         "policies",
-        "decoding-policy",
+        "decoding_policy",
         _on(policy.temperature_task),
     ),
     Exercise(
-        "review.shape", "The shape of a tensor", "shapes", "prefill-decode", _on(shapes.shape_task)
+        "review.shape", "The shape of a tensor", "shapes", "prefill_decode", _on(shapes.shape_task)
     ),
     Exercise(
         "review.written",
         "What a pass leaves behind",
         "shapes",
-        "kv-cache",
+        "kv_cache",
         _on(shapes.written_task),
     ),
-    Exercise("phases.pairs", "Count the pairs", "shapes", "prefill-decode", phases.pair_task),
-    Exercise("decode.score", "A score", "scores", "decode-step", _on(decode_tasks.score_task)),
+    Exercise(
+        "phases.pairs", "Count the pairs", "shapes", "prefill_decode", _made(phases.pair_task)
+    ),
+    Exercise("decode.score", "A score", "scores", "decode_step", _on(decode_tasks.score_task)),
     Exercise(
         "decode.weight",
         "An attention weight",
         "scores",
-        "decode-step",
+        "decode_step",
         _on(decode_tasks.weight_task),
     ),
     Exercise(
-        "kv.discard", "What can be thrown away", "scores", "kv-cache", kv_cache.discard_task, 2
+        "kv.discard",
+        "What can be thrown away",
+        "scores",
+        "kv_cache",
+        _made(kv_cache.discard_task),
+        2,
     ),
-    Exercise("kv.position", "Truncate and go on", "positions", "kv-cache", kv_cache.operation_task),
+    Exercise(
+        "kv.position", "Truncate and go on", "positions", "kv_cache", _made(kv_cache.operation_task)
+    ),
     Exercise(
         "positions.returned",
         "Returned, not consumed",
         "positions",
         "positions",
-        positions.returned_task,
+        _made(positions.returned_task),
     ),
     Exercise(
-        "positions.slide", "Where keys were made", "positions", "positions", positions.slide_task
+        "positions.slide",
+        "Where keys were made",
+        "positions",
+        "positions",
+        _made(positions.slide_task),
     ),
     Exercise(
-        "batches.position", "Position or slot?", "positions", "batches", _on(batches.position_task)
+        "batches.position",
+        "Position or slot?",
+        "positions",
+        "batches",
+        _on(batch_tasks.position_task),
     ),
-    Exercise(
-        "review.bytes", "The bytes of a small cache", "memory", "memory", _on(memory.bytes_task)
-    ),
-    Exercise("review.fit", "How many fit?", "memory", "memory", _plain(memory.fit_task)),
+    Exercise("memory.bytes", "Bytes of a cache", "memory", "memory", _plain(memory.draw_bytes)),
+    Exercise("memory.fit", "Requests that fit", "memory", "memory", _plain(memory.draw_fit)),
+    Exercise("review.fit", "A real model", "memory", "memory", _plain(real_models.fit_task)),
+    Exercise("memory.work", "What a step saves", "memory", "memory", _plain(memory.draw_work)),
     Exercise(
         "equivalence.error",
         "The largest error",
@@ -127,12 +163,15 @@ EXERCISES: tuple[Exercise, ...] = (
         _plain(equivalence.draw_act),
     ),
     Exercise(
-        "loop.stop", "Name the stop reason", "stopping", "generation-loop", _on(loop.stop_task)
+        "loop.stop", "Name the stop reason", "stopping", "generation_loop", _on(loop.stop_task)
     ),
     Exercise(
-        "loop.consumed", "Count the inputs", "stopping", "generation-loop", _on(loop.consumed_task)
+        "loop.consumed", "Count the inputs", "stopping", "generation_loop", _on(loop.consumed_task)
     ),
-    Exercise("batches.stop", "Whose stop reason?", "stopping", "batches", _on(batches.stop_task)),
+    Exercise(
+        "batches.stop", "Whose stop reason?", "stopping", "batches", _on(batch_tasks.stop_task)
+    ),
+    Exercise("audit.stage", "Which stage?", "debugging", "audit", _stage),
     Exercise(
         "review.where", "Where it shows first", "debugging", "audit", _plain(debugging.where_task)
     ),
@@ -140,9 +179,11 @@ EXERCISES: tuple[Exercise, ...] = (
         "review.cause",
         "From symptom to cause",
         "debugging",
-        "fault-lab",
+        "fault_lab",
         _plain(debugging.cause_task),
     ),
+    Exercise("lab.two", "Two faults at once", "debugging", "fault-lab", _two),
+    Exercise("lab.silent", "Which one stays silent?", "debugging", "fault-lab", _silent),
 )
 
 

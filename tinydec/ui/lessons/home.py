@@ -23,17 +23,17 @@ from tinydec.verification.prefixes import controlled_prefixes
 
 #: Where each lesson leads, in one sentence; the order is that of the navigation.
 WAYS = {
-    "generation-loop": "Start here: step through a run and see why it stops.",
-    "decoding-policy": "How one row of logits and one random number become a token.",
-    "prefill-decode": "The prompt goes in at once, every later token alone.",
-    "kv-cache": "What is kept from earlier tokens, cell by cell.",
-    "decode-step": "Every number of one step, down to the weights.",
+    "generation_loop": "Start here: step through a run and see why it stops.",
+    "decoding_policy": "How one row of logits and one random number become a token.",
+    "prefill_decode": "The prompt goes in at once, every later token alone.",
+    "kv_cache": "What is kept from earlier tokens, cell by cell.",
+    "decode_step": "Every number of one step, down to the weights.",
     "positions": "Which position a token gets, and what happens at the limit.",
     "equivalence": "Cache against no cache, on every prefix.",
     "memory": "What a cache costs in bytes, here and in real models.",
     "batches": "Several requests at once, each with its own stop.",
     "audit": "The six stages of proof, in order.",
-    "fault-lab": "Break the cache in every classic way and see the signature.",
+    "fault_lab": "Break the cache in every classic way and see the signature.",
     "review": "All exercises in one place, with a score.",
     "evidence": "Take every table away as CSV, with the command that replays it.",
 }
@@ -44,7 +44,7 @@ STYLE = """<style>
 .st-key-verdicts .td-cards .value { font-size: 1.1rem; }
 </style>"""
 
-_FAILURE_PAGES = "fault-lab equivalence"
+_FAILURE_PAGES = "fault_lab equivalence"
 _FAULTS = {"positions-reset": "Positions reset to 0", "wrong-layer": "Wrong layer's cache"}
 
 
@@ -101,7 +101,7 @@ def verdict_cards(report: AuditReport, pages: Collection[str]) -> list[Card]:
         ),
         *(_failure_card(report, name) for name in _FAULTS),
         Card("Both traces", f"{same} of {len(runs)}", "same either way", same == len(runs),
-             "generation-loop"),
+             "generation_loop"),
         _memory_card(report),
     ]  # fmt: skip
     return [replace(card, href=_first_of(card.href.split(), pages)) for card in cards]
