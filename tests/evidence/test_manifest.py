@@ -33,9 +33,13 @@ HASH = "0" * 64
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("format", 2),
+        ("format", 1),
         ("format", True),
-        ("format", "1"),
+        ("format", "2"),
+        ("kind", "audits"),
+        ("kind", "faults"),
+        ("kind", None),
+        ("kind", ["audit"]),
         ("run", None),
         ("run", {"promt": []}),
         ("run", {"seed": -1}),
@@ -71,7 +75,7 @@ def test_wrong_value_is_refused(files: dict[str, bytes], name: str, value: Any) 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["format", "run", "files", "tolerance", "environment"])
+@pytest.mark.parametrize("name", ["format", "kind", "run", "files", "tolerance", "environment"])
 def test_missing_field_is_named(files: dict[str, bytes], name: str) -> None:
     values = json.loads(files["manifest.json"])
     del values[name]
@@ -80,6 +84,6 @@ def test_missing_field_is_named(files: dict[str, bytes], name: str) -> None:
 
 
 def test_field_that_occurs_twice_is_refused(files: dict[str, bytes]) -> None:
-    twice = files["manifest.json"].replace(b'"format": 1,', b'"format": 1, "format": 1,')
+    twice = files["manifest.json"].replace(b'"format": 2,', b'"format": 2, "format": 2,')
     with pytest.raises(InputError, match="found: a field that occurs twice"):
         read_manifest(twice)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from tinydec.errors import InputError
+from tinydec.evidence.session import AuditedSession, run_session, with_faults
 from tinydec.generation.generate import generate
 from tinydec.generation.stopping import CONTEXT
 from tinydec.model.cache import KVCache
@@ -50,7 +52,8 @@ class AuditReport:
         context_prompt: the full-context prompt of the run named ``context``.
         equivalence: every prefix in every split.
         failures: both deliberate failures on every prefix.
-        runs: ``greedy``, ``sample`` and ``context``, each with and without a cache.
+        runs: ``greedy``, ``sample`` and ``context``, each with and without a cache, on the
+            correct code.
         memory: cache bytes by length.
         gate: the five acceptance conditions.
     """
@@ -71,9 +74,23 @@ class AuditReport:
         return self.equivalence.tolerance
 
     @property
-    def passed(self) -> bool:
+    def gate_passed(self) -> bool:
         """Whether all five conditions hold."""
         return all(condition.passed for condition in self.gate)
+
+    @cached_property
+    def session(self) -> AuditedSession:
+        """The recorded session with the spec's faults; computed when it is first asked for.
+
+        Raises:
+            InputError: a checkpoint too large to record.
+        """
+        return run_session(self.checkpoint, self.spec, is_frozen=self.is_frozen)
+
+    @property
+    def passed(self) -> bool:
+        """Whether gate, six stages and isolation pass, and the fixture is strong."""
+        return self.gate_passed and self.session.passed
 
     def run(self, name: str) -> RecordedRun:
         """Return the run called ``name``; a ``KeyError`` when there is none."""
@@ -93,7 +110,8 @@ def audit_spec(spec: RunSpec) -> RunSpec:
     """Return the audit of any run: the same prompt, seed, dtype and tolerance.
 
     An audit runs both policies to their end on the correct code: a greedy policy becomes the
-    seeded one beside it, and limits, stop tokens, faults and guards are reset.
+    seeded one beside it, and limits, stop tokens, faults and guards are reset. To audit a session
+    with faults, switch them on afterwards with ``with_faults``.
     """
     policy = spec.policy if spec.policy.samples else SEEDED_POLICY
     return RunSpec(
@@ -131,7 +149,8 @@ def run_audit(
 
     Args:
         checkpoint: the decoder that the spec names.
-        spec: from :func:`audit_spec`; None means :func:`default_spec`.
+        spec: from :func:`audit_spec`, with faults from ``with_faults`` or none; None means
+            :func:`default_spec`.
         context_prompt: the recorded one when a bundle is replayed; chosen here otherwise.
 
     Raises:
@@ -141,10 +160,11 @@ def run_audit(
     name = checkpoint_id(checkpoint)
     if spec is None:
         spec = default_spec(checkpoint)
-    if spec != audit_spec(spec):
+    correct = audit_spec(spec)
+    if spec != with_faults(correct, spec.faults):
         raise InputError(
-            "audit: expected a sampling policy, no limit, stop token or fault, and the cache on, "
-            "found another run"
+            "audit: expected a sampling policy, no limit or stop token, the cache on, and off the "
+            "guards of the faults alone, found another run"
         )
     if spec.checkpoint not in (name, checkpoint.digest):
         raise InputError(
@@ -152,11 +172,13 @@ def run_audit(
             f"found {name[:12]!r}"
         )
     _check_size(checkpoint)
-    prompt = choose_context_prompt(checkpoint, spec) if context_prompt is None else context_prompt
+    prompt = (
+        choose_context_prompt(checkpoint, correct) if context_prompt is None else context_prompt
+    )
     runs = (
-        _recorded("greedy", checkpoint, replace(spec, policy=Policy(GREEDY))),
-        _recorded("sample", checkpoint, spec),
-        _recorded("context", checkpoint, replace(spec, policy=Policy(GREEDY), prompt=prompt)),
+        _recorded("greedy", checkpoint, replace(correct, policy=Policy(GREEDY))),
+        _recorded("sample", checkpoint, correct),
+        _recorded("context", checkpoint, replace(correct, policy=Policy(GREEDY), prompt=prompt)),
     )
     equivalence = verify_prefixes(checkpoint, dtype=spec.dtype, tolerance=spec.tolerance)
     failures = run_deliberate_failures(checkpoint, dtype=spec.dtype, tolerance=spec.tolerance)

@@ -14,28 +14,29 @@ from tinydec.evidence.audit import AuditReport
 from tinydec.evidence.csv_format import write_csv
 from tinydec.evidence.environment import code_version, environment
 from tinydec.evidence.manifest import CHECKPOINT, MANIFEST, FileEntry, Manifest, sha256
-from tinydec.evidence.registry import TABLES
+from tinydec.evidence.registry import Report, kind_of, tables_of
 from tinydec.model.storage import checkpoint_bytes
 
 #: The earliest date that a zip file can hold.
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def bundle_files(report: AuditReport, created: str | None = None) -> dict[str, bytes]:
+def bundle_files(report: Report, created: str | None = None) -> dict[str, bytes]:
     """Return every file of the bundle by name; the same report gives the same bytes.
 
     Args:
-        report: what was computed.
+        report: what was computed: an audit, or the fault lab.
         created: a date and time to write into the manifest; without it there is none, and two
             runs on one machine give identical bytes.
     """
-    built = {name: table.build(report) for name, table in TABLES.items()}
-    files = {name: write_csv(found, TABLES[name].schema) for name, found in built.items()}
+    tables = tables_of(report)
+    built = {name: table.build(report) for name, table in tables.items()}
+    files = {name: write_csv(found, tables[name].schema) for name, found in built.items()}
     files[CHECKPOINT] = checkpoint_bytes(report.checkpoint)
     rows = {name: len(found) for name, found in built.items()}
     manifest = Manifest(
+        kind=kind_of(report),
         run=report.spec,
-        context_prompt=report.context_prompt,
         checkpoint_digest=report.checkpoint.digest,
         dtype=report.spec.dtype,
         tolerance=report.tolerance,
@@ -45,6 +46,7 @@ def bundle_files(report: AuditReport, created: str | None = None) -> dict[str, b
         files={
             name: FileEntry(sha256(data), len(data), rows.get(name)) for name, data in files.items()
         },
+        context_prompt=report.context_prompt if isinstance(report, AuditReport) else None,
         created=created,
     )
     return {MANIFEST: manifest.to_bytes(), **files}

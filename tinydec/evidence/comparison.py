@@ -4,7 +4,8 @@ The rule for a float: it may differ by the tolerance, and above 1 by the toleran
 size. Columns marked ``exact`` (tolerances, uniform numbers, the policy's numbers) must be the
 same. Policy columns are computed from logits divided by the temperature, so their tolerance is
 doubled and divided by a temperature below 1. ULP counts and highest logits may differ as far as
-logits within the tolerance can make them differ. Everything else must be the same.
+logits within the tolerance can make them differ. What was measured of the recorded session is
+held to the session's tolerance, also where a sentence says it. Everything else must be the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from tinydec.evidence.audit import AuditReport
 from tinydec.evidence.cells import cell_text
+from tinydec.evidence.figures_in_text import same_but_figures
+from tinydec.evidence.registry import Report
 from tinydec.evidence.schema import Column, TableSchema
 from tinydec.runspec import shown
 from tinydec.verification.compare import absolute_difference, ulp_distance
@@ -59,7 +62,7 @@ def compare_tables(
     recorded: pd.DataFrame,
     recomputed: pd.DataFrame,
     schema: TableSchema,
-    report: AuditReport,
+    report: Report,
 ) -> list[Difference]:
     """Return every cell that differs by more than its column's rule allows, row by row."""
     found = []
@@ -143,20 +146,33 @@ def _short(text: str) -> str:
     return shown(text) if len(text) > 60 or not text.isprintable() else text
 
 
-def _allowance(report: AuditReport, column: Column) -> Callable[[int, Any, Any], bool]:
+def _allowance(report: Report, column: Column) -> Callable[[int, Any, Any], bool]:
     """Return what may differ in a column: (row, expected, found) -> allowed."""
-    tolerance = report.tolerance
-    if column.rule == "scaled":
-        tolerance *= max(1.0, 2 / report.spec.policy.temperature)
-    if column.rule in ("close", "scaled"):
+    if column.rule == "figures":
+        bound = report.session.tolerance
+        return lambda _row, expected, found: (
+            isinstance(expected, str)
+            and isinstance(found, str)
+            and same_but_figures(expected, found, bound)
+        )
+    if column.rule in ("close", "scaled", "session"):
+        tolerance = _tolerance(report, column)
         return lambda _row, expected, found: (
             isinstance(expected, float)
             and isinstance(found, float)
             and close(expected, found, tolerance)
         )
-    if column.rule in ("ulp", "argmax"):
+    if column.rule in ("ulp", "argmax") and isinstance(report, AuditReport):
         return lambda row, _expected, found: _RULES[column.name](report, row, found)
     return lambda _row, _expected, _found: False
+
+
+def _tolerance(report: Report, column: Column) -> float:
+    if column.rule == "session":
+        return report.session.tolerance
+    if column.rule == "scaled":
+        return report.tolerance * max(1.0, 2 / report.spec.policy.temperature)
+    return report.tolerance
 
 
 def _split(report: AuditReport, row: int) -> tuple[Array, SplitResult]:

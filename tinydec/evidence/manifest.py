@@ -13,7 +13,9 @@ from typing import Any
 from tinydec.errors import InputError
 from tinydec.runspec import RunSpec, check_integer, shown
 
-FORMAT = 1
+FORMAT = 2
+#: Kinds of bundles.
+AUDIT, FAULTS = "audit", "faults"
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -34,20 +36,21 @@ class Manifest:
     """Everything a replay needs besides the checkpoint.
 
     Attributes:
-        run: the audit's RunSpec.
-        context_prompt: the prompt of the run named ``context``.
+        kind: ``audit`` or ``faults``.
+        run: the RunSpec.
         checkpoint_digest: of the checkpoint beside the manifest.
         dtype: number format of the arithmetic; also in ``run``.
         tolerance: the effective one; ``run`` may leave it to the dtype.
-        passed: whether all five acceptance conditions held.
+        passed: the verdict.
         code: version and source digest of the package that wrote the bundle.
         environment: what else the last bits may depend on.
         files: every other file by name.
+        context_prompt: the prompt of an audit's run named ``context``.
         created: date and time, when one was given.
     """
 
+    kind: str
     run: RunSpec
-    context_prompt: tuple[str, ...]
     checkpoint_digest: str
     dtype: str
     tolerance: float
@@ -55,6 +58,7 @@ class Manifest:
     code: Mapping[str, str]
     environment: Mapping[str, str]
     files: Mapping[str, FileEntry]
+    context_prompt: tuple[str, ...] | None = None
     created: str | None = None
 
     def to_bytes(self) -> bytes:
@@ -62,11 +66,11 @@ class Manifest:
         values: dict[str, Any] = {"format": FORMAT}
         values |= {field.name: getattr(self, field.name) for field in fields(self)}
         values["run"] = self.run.to_dict()
-        values["context_prompt"] = list(self.context_prompt)
         values["code"], values["environment"] = dict(self.code), dict(self.environment)
         values["files"] = {name: _plain(entry) for name, entry in self.files.items()}
-        if self.created is None:
-            del values["created"]
+        if self.context_prompt is not None:
+            values["context_prompt"] = list(self.context_prompt)
+        values = {name: value for name, value in values.items() if value is not None}
         return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -104,7 +108,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _manifest(values: Any) -> Manifest:
-    optional = {"created"}
+    optional = {"created", "context_prompt"}
     known = {"format", *(field.name for field in fields(Manifest))}
     found = _checked_object("the whole", values, known, optional)
     if type(found["format"]) is not int or found["format"] != FORMAT:
@@ -114,12 +118,13 @@ def _manifest(values: Any) -> Manifest:
             raise InputError(
                 f"{name}: expected a {_TYPE_NAMES[expected]}, found {shown(found[name])}"
             )
-    prompt = found["context_prompt"]
-    # A RunSpec checks the prompt's words and reports what is wrong with them.
-    context = RunSpec(prompt=tuple(prompt) if isinstance(prompt, list) else prompt).prompt
+    if found["kind"] not in (AUDIT, FAULTS):
+        raise InputError(f"kind: expected {AUDIT} or {FAULTS}, found {shown(found['kind'])}")
+    if ("context_prompt" in found) is not (found["kind"] == AUDIT):
+        raise InputError("context_prompt: expected one in an audit alone, found another")
     return Manifest(
+        kind=found["kind"],
         run=RunSpec.from_dict(found["run"]),
-        context_prompt=context,
         checkpoint_digest=_checked_hash("checkpoint_digest", found["checkpoint_digest"]),
         dtype=found["dtype"],
         tolerance=found["tolerance"],
@@ -127,11 +132,25 @@ def _manifest(values: Any) -> Manifest:
         code=_checked_texts("code", found["code"]),
         environment=_checked_texts("environment", found["environment"]),
         files=_checked_files(found["files"]),
+        context_prompt=_checked_prompt(found.get("context_prompt", ())),
         created=found.get("created"),
     )
 
 
-_TYPES: dict[str, type] = {"dtype": str, "tolerance": float, "passed": bool, "created": str}
+def _checked_prompt(value: Any) -> tuple[str, ...] | None:
+    if value == ():  # none at all
+        return None
+    # A RunSpec checks the prompt's words and reports what is wrong with them.
+    return RunSpec(prompt=tuple(value) if isinstance(value, list) else value).prompt
+
+
+_TYPES: dict[str, type] = {
+    "kind": str,
+    "dtype": str,
+    "tolerance": float,
+    "passed": bool,
+    "created": str,
+}
 _TYPE_NAMES = {str: "string", float: "float", bool: "boolean"}
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from tinydec.errors import InputError
-from tinydec.evidence.audit import AuditReport, run_audit, tolerance_of
+from tinydec.evidence.audit import run_audit
 from tinydec.evidence.comparison import Difference, compare_tables, own_differences
 from tinydec.evidence.csv_format import CsvError, read_csv, write_csv
 from tinydec.evidence.environment import code_version, environment
-from tinydec.evidence.manifest import CHECKPOINT, MANIFEST, Manifest, read_manifest, sha256
-from tinydec.evidence.registry import TABLES
+from tinydec.evidence.fault_report import run_faults
+from tinydec.evidence.manifest import CHECKPOINT, FAULTS, MANIFEST, Manifest, read_manifest, sha256
+from tinydec.evidence.registry import Report, tables_for, tables_of
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.storage import load_checkpoint
 from tinydec.runspec import shown
@@ -111,24 +112,25 @@ def replay_bundle(files: Mapping[str, bytes], checkpoint: Checkpoint | None = No
     if MANIFEST not in files:
         raise InputError(f"bundle: expected a {MANIFEST}, found none")
     manifest = read_manifest(files[MANIFEST])
-    found = [d for name in (CHECKPOINT, *TABLES) for d in _whole(name, files, manifest)]
-    found += _listed(manifest)
-    strangers = [name for name in files if name not in (MANIFEST, CHECKPOINT, *TABLES)]
+    tables = tables_for(manifest.kind, manifest.run)
+    found = [d for name in (CHECKPOINT, *tables) for d in _whole(name, files, manifest)]
+    found += _listed(manifest, (CHECKPOINT, *tables))
+    strangers = [name for name in files if name not in (MANIFEST, CHECKPOINT, *tables)]
     found += [Difference(name, None, None, "no such file", "one") for name in strangers]
     report, reasons = _recompute(files, manifest, checkpoint)
-    tables, cells = ([], {}) if report is None else _compare_all(files, report, manifest)
-    ordered = tables + reasons + found  # a cell says more than a hash
+    differing, cells = ([], {}) if report is None else _compare_all(files, report, manifest)
+    ordered = differing + reasons + found  # a cell says more than a hash
     verdicts = tuple(
         FileVerdict(name, cells.get(name, 0), tuple(d for d in ordered if d.file == name))
-        for name in (MANIFEST, CHECKPOINT, *TABLES, *strangers)
+        for name in (MANIFEST, CHECKPOINT, *tables, *strangers)
     )
     return ReplayReport(manifest, verdicts, _elsewhere(manifest))
 
 
 def _recompute(
     files: Mapping[str, bytes], manifest: Manifest, given: Checkpoint | None
-) -> tuple[AuditReport | None, list[Difference]]:
-    """Run the audit again, or say why that cannot be done."""
+) -> tuple[Report | None, list[Difference]]:
+    """Run the audit or the lab again, or say why that cannot be done."""
     if given is None and CHECKPOINT not in files:
         return None, []
     try:
@@ -139,10 +141,17 @@ def _recompute(
         digests = (f"the digest {manifest.checkpoint_digest[:12]}…", f"{used.digest[:12]}…")
         return None, [Difference(CHECKPOINT, None, None, *digests)]
     try:
-        report = run_audit(used, manifest.run, manifest.context_prompt)
+        report = _report(used, manifest)
+        differences = _manifest_differences(manifest, report)
     except InputError as error:
         return None, [Difference(MANIFEST, None, None, "a run to repeat", f"another: {error}")]
-    return report, _manifest_differences(manifest, report)
+    return report, differences
+
+
+def _report(used: Checkpoint, manifest: Manifest) -> Report:
+    if manifest.kind == FAULTS:
+        return run_faults(used, manifest.run)
+    return run_audit(used, manifest.run, manifest.context_prompt)
 
 
 def _whole(name: str, files: Mapping[str, bytes], manifest: Manifest) -> list[Difference]:
@@ -155,9 +164,8 @@ def _whole(name: str, files: Mapping[str, bytes], manifest: Manifest) -> list[Di
     return [Difference(name, None, None, f"SHA-256 {entry.sha256[:12]}…", f"{sha256(data)[:12]}…")]
 
 
-def _listed(manifest: Manifest) -> list[Difference]:
+def _listed(manifest: Manifest, known: tuple[str, ...]) -> list[Difference]:
     """Say whether the manifest lists every file, and no other."""
-    known = (CHECKPOINT, *TABLES)
     missing = [
         Difference(MANIFEST, None, None, f"an entry for {name}", "none")
         for name in known
@@ -180,10 +188,10 @@ def _stored_checkpoint(data: bytes) -> Checkpoint:
             raise InputError(str(error).replace(str(path), CHECKPOINT)) from None
 
 
-def _manifest_differences(manifest: Manifest, report: AuditReport) -> list[Difference]:
+def _manifest_differences(manifest: Manifest, report: Report) -> list[Difference]:
     pairs = {
         "dtype": (report.spec.dtype, manifest.dtype),
-        "tolerance": (tolerance_of(report.spec), manifest.tolerance),
+        "tolerance": (report.tolerance, manifest.tolerance),
         "passed": (report.passed, manifest.passed),
     }
     return [
@@ -194,12 +202,12 @@ def _manifest_differences(manifest: Manifest, report: AuditReport) -> list[Diffe
 
 
 def _compare_all(
-    files: Mapping[str, bytes], report: AuditReport, manifest: Manifest
+    files: Mapping[str, bytes], report: Report, manifest: Manifest
 ) -> tuple[list[Difference], dict[str, int]]:
     """Return what differs in the tables, and how many cells of each were compared."""
     recorded: dict[str, pd.DataFrame] = {}
     differences: list[Difference] = []
-    for name in (name for name in TABLES if name in files):
+    for name in (name for name in tables_of(report) if name in files):
         try:
             recorded[name], found = _compare(name, files[name], report, manifest)
         except CsvError as error:
@@ -212,9 +220,9 @@ def _compare_all(
 
 
 def _compare(
-    name: str, data: bytes, report: AuditReport, manifest: Manifest
+    name: str, data: bytes, report: Report, manifest: Manifest
 ) -> tuple[pd.DataFrame, list[Difference]]:
-    table = TABLES[name]
+    table = tables_of(report)[name]
     recorded = recomputed = table.build(report)
     differences: list[Difference] = []
     if data != write_csv(recomputed, table.schema):  # the same bytes hold the same cells
