@@ -1,4 +1,4 @@
-"""The command line: ``python -m tinydec audit|replay|generate|train|memory``.
+"""The command line: ``python -m tinydec audit|replay|faults|generate|train|memory``.
 
 Exit codes: 0 pass, 1 fail, 2 bad input. Bad input gets one line on standard error and nothing is
 written.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tinydec import __version__
-from tinydec.cli import evidence, generation, memory, training
+from tinydec.cli import evidence, faults, generation, memory, training
 from tinydec.cli.parser import HelpRequestedError, build_parser
 from tinydec.cli.text import Outcome, one_line
 from tinydec.errors import InputError
@@ -25,6 +25,7 @@ INTERRUPTED = 130
 _COMMANDS: dict[str, Callable[[Namespace], Outcome]] = {
     "audit": evidence.audit,
     "replay": evidence.replay,
+    "faults": faults.run,
     "generate": generation.run,
     "train": training.run,
     "memory": memory.run,

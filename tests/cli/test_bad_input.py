@@ -130,7 +130,7 @@ GENERATE = [
     (["--seed"], "argument --seed: expected one argument"),
 ]  # fmt: skip
 OTHERS = [
-    ([], "command: expected one of audit, replay, generate, train, memory, found none"),
+    ([], "command: expected one of audit, replay, faults, generate, train, memory, found none"),
     (["dream"], "invalid choice: 'dream'"),
     (["audit"], "the following arguments are required: --out"),
     (["audit", "--out", "file"], "output file: expected a new or empty directory, found a file"),

@@ -15,8 +15,8 @@ def test_audit_then_replay_pass(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     out = tmp_path / "evidence"
     text = printed(capsys, ["audit", "--out", str(out)])
     assert "16 of 16 prefixes pass (11 distinct, 40 runs)" in text
-    assert text.endswith(f"Wrote 17 files to {out}.\nVerdict: pass\n")
-    assert len(list(out.iterdir())) == 17
+    assert text.endswith(f"Wrote 21 files to {out}.\nVerdict: pass\n")
+    assert len(list(out.iterdir())) == 21
     assert "23.0252" in text
     replayed = printed(capsys, ["replay", str(out)])
     assert replayed.endswith("Verdict: pass\n")

@@ -6,14 +6,17 @@ from argparse import Namespace
 from pathlib import Path
 
 from tinydec.cli import options
+from tinydec.cli.session_text import fault_text, kill_line, session_text
 from tinydec.cli.text import FAIL, PASS, Outcome, one_line, text_table, verdict
 from tinydec.errors import InputError
 from tinydec.evidence.audit import AuditReport, run_audit
+from tinydec.evidence.fault_report import FaultReport
 from tinydec.evidence.published import compare_published
+from tinydec.runspec import FROZEN
 
 
 def audit(given: Namespace) -> Outcome:
-    """Write the bundle and print the verdict table; exit code 1 when a condition fails."""
+    """Write the bundle and print the verdict tables; exit code 1 when anything fails."""
     require_pandas("audit")
     from tinydec.evidence.bundle import bundle_files, check_output, write_bundle
 
@@ -52,28 +55,36 @@ def replay(given: Namespace) -> Outcome:
 
 
 def audit_text(report: AuditReport) -> str:
-    """Return an audit's verdict table, and published values beside measured ones."""
-    found, checkpoint = report.equivalence, report.checkpoint
-    name = "the shipped checkpoint" if report.is_frozen else "checkpoint"
+    """Return an audit's verdict tables, then what became of its faults, or published values."""
+    found, session = report.equivalence, report.session
     words = [verdict(condition.passed) for condition in report.gate]
     gate = [
         (str(c.number), c.measure, f"{c.figure:g}", f"{c.relation} {c.expected:g}", word)
         for c, word in zip(report.gate, words, strict=True)
     ]
-    published = [
-        (c.published.quantity, _shown(c.published.value), _shown(c.measured))
-        for c in compare_published(report)
+    parts = [
+        (
+            f"Audit of {checkpoint_name(report)} in {found.dtype}\n"
+            f"{found.passed_count} of {len(found.prefixes)} prefixes pass ({found.distinct} "
+            f"distinct, {len(found.rows)} runs); largest logit error {found.max_abs_error:.4e}, "
+            f"tolerance {found.tolerance:g}"
+        ),
+        text_table(("", _gate_title(report), "figure", "expected", "verdict"), gate),
+        session_text(session),
     ]
-    return (
-        f"Audit of {name} {checkpoint.digest[:12]} "
-        f"({checkpoint.config.parameter_count()} parameters) in {found.dtype}\n"
-        f"{found.passed_count} of {len(found.prefixes)} prefixes pass ({found.distinct} distinct, "
-        f"{len(found.rows)} runs); largest logit error {found.max_abs_error:.4e}, tolerance "
-        f"{found.tolerance:g}\n\n"
-        + text_table(("", "acceptance gate", "figure", "expected", "verdict"), gate)
-        + "\n\n"
-        + text_table(("quantity", "published", "measured"), published)
-    )
+    if session.faults:
+        parts.append(fault_text(session))
+    else:
+        parts[-1] += _kills(report)
+        parts.append(_published(report))
+    return "\n\n".join(parts)
+
+
+def checkpoint_name(report: AuditReport | FaultReport) -> str:
+    """Return what a report calls its checkpoint."""
+    name = "the shipped checkpoint" if report.is_frozen else "checkpoint"
+    count = report.checkpoint.config.parameter_count()
+    return f"{name} {report.checkpoint.digest[:12]} ({count} parameters)"
 
 
 def require_pandas(command: str) -> None:
@@ -86,6 +97,24 @@ def require_pandas(command: str) -> None:
         import pandas  # noqa: F401, ICN001 - only to see whether it is there
     except ImportError:
         raise InputError(f"{command}: expected pandas to be installed, found none") from None
+
+
+def _gate_title(report: AuditReport) -> str:
+    return "acceptance gate" + (" (without the fault)" if report.spec.faults else "")
+
+
+def _kills(report: AuditReport) -> str:
+    if report.spec.checkpoint != FROZEN:
+        return ""
+    return f"\nFault lab: {kill_line(report.session.kills)}"
+
+
+def _published(report: AuditReport) -> str:
+    rows = [
+        (c.published.quantity, _shown(c.published.value), _shown(c.measured))
+        for c in compare_published(report)
+    ]
+    return text_table(("quantity", "published", "measured"), rows)
 
 
 def _shown(value: float | str | None) -> str:

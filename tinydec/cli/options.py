@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tinydec.errors import InputError
 from tinydec.evidence.audit import audit_spec, checkpoint_id, default_prompt, default_spec
+from tinydec.evidence.session import with_faults
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.storage import FROZEN_PATH, load_checkpoint
 from tinydec.runspec import GREEDY, Policy, RunSpec, shown
@@ -91,7 +92,7 @@ def audit_run(options: Namespace, used: Checkpoint) -> RunSpec:
     """Return the RunSpec of ``audit``.
 
     Raises:
-        InputError: a value outside its domain.
+        InputError: a value outside its domain, or a fault that there is not.
     """
     base = default_spec(used)
     spec = replace(
@@ -102,7 +103,7 @@ def audit_run(options: Namespace, used: Checkpoint) -> RunSpec:
         dtype=options.dtype or base.dtype,
         tolerance=number("tolerance", options.tolerance),
     )
-    return audit_spec(spec)
+    return with_faults(audit_spec(spec), options.faults or ())
 
 
 def _seed(options: Namespace, default: int) -> int:

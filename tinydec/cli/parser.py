@@ -11,13 +11,16 @@ _EXIT_CODES = "Exit codes: 0 pass, 1 fail, 2 bad input."
 _COMMANDS = {
     "audit": "compare both paths on every prefix and write the evidence bundle",
     "replay": "recompute a bundle and compare every cell",
+    "faults": "switch on every fault in turn and write the kill matrix",
     "generate": "generate tokens and print every step",
     "train": "train the 368-parameter checkpoint from a seed",
     "memory": "print the cache payload of a model",
 }
 _EXAMPLES = {
-    "audit": "python -m tinydec audit --out evidence",
+    "audit": "python -m tinydec audit --out evidence\n"
+    "  python -m tinydec audit --out broken --fault F19",
     "replay": "python -m tinydec replay evidence",
+    "faults": "python -m tinydec faults --out lab",
     "generate": "python -m tinydec generate --prompt '<bos>' --policy sample --temperature 1 "
     "--top-k 3 --seed 41",
     "train": "python -m tinydec train --seed 355 --out trained.safetensors",
@@ -75,6 +78,7 @@ def build_parser() -> Parser:
     }
     _audit(added["audit"])
     _replay(added["replay"])
+    _faults(added["faults"])
     _generate(added["generate"])
     _train(added["train"])
     _memory(added["memory"])
@@ -95,6 +99,8 @@ def _checkpoint(parser: ArgumentParser, text: str) -> None:
     parser.add_argument("--checkpoint", metavar="FILE", help=text)
 
 
+_NEW_DIRECTORY = "a new directory, or an empty one to replace"
+_DTYPE = "float16, float32 (default) or float64"
 _DECODER = "safetensors file of the decoder (default: the shipped one)"
 
 
@@ -108,22 +114,39 @@ def _policy_numbers(parser: ArgumentParser, temperature: str, top_k: str) -> Non
 
 
 def _audit(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", metavar="DIR", required=True, help="a new directory, or an empty one to replace"
-    )
+    parser.add_argument("--out", metavar="DIR", required=True, help=_NEW_DIRECTORY)
     parser.add_argument(
         "--prompt", metavar="TEXT", help="of the greedy and the sampled run (default: <bos>)"
     )
     _policy_numbers(parser, "1", "3")
-    parser.add_argument("--dtype", metavar="D", help="float16, float32 (default) or float64")
+    parser.add_argument("--dtype", metavar="D", help=_DTYPE)
+    _tolerance(parser)
     parser.add_argument(
-        "--tolerance", metavar="X", help="largest accepted difference (default: by dtype)"
+        "--fault",
+        metavar="ID",
+        dest="faults",
+        action="append",
+        help="judge a session with this fault on, F01 to F42 or its name; may come several times; "
+        "exit code 1 when it is caught, 0 where it cannot act",
     )
     _checkpoint(parser, _DECODER)
 
 
+def _faults(parser: ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="DIR", required=True, help=_NEW_DIRECTORY)
+    parser.add_argument("--dtype", metavar="D", help=_DTYPE)
+    _tolerance(parser)
+    _checkpoint(parser, _DECODER)
+
+
+def _tolerance(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--tolerance", metavar="X", help="largest accepted difference (default: by dtype)"
+    )
+
+
 def _replay(parser: ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="a bundle that audit wrote")
+    parser.add_argument("directory", metavar="DIR", help="a bundle that audit or faults wrote")
     _checkpoint(parser, "recompute with this file instead of the bundle's copy")
 
 
@@ -138,7 +161,7 @@ def _generate(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="run the whole prefix again at every step"
     )
-    parser.add_argument("--dtype", metavar="D", help="float16, float32 (default) or float64")
+    parser.add_argument("--dtype", metavar="D", help=_DTYPE)
     parser.add_argument("--json", action="store_true", help="print every recorded value as JSON")
     _checkpoint(parser, _DECODER)
 
