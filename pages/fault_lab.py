@@ -4,7 +4,7 @@ import streamlit as st
 
 from tinydec import ui
 from tinydec.evidence import lab_tables
-from tinydec.ui.lab import audits, choices, faults, lab_page, mystery, session
+from tinydec.ui.lab import audits, choices, exhibits, faults, lab_page, mystery, session
 from tinydec.ui.lab.downloads import csv_button
 from tinydec.verification.faults import FAULTS
 
@@ -30,12 +30,12 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
     symptom, revealed = None, True
     if mode == "Symptom":
         symptom, fault = lab_page.symptom_choice(run)
-        exhibit = session.exhibit(run, fault) if fault else None
+        exhibit = exhibits.exhibit(run, fault) if fault else None
     elif mode == "Mystery":
         exhibit = None
     else:
         fault, variant, revealed = lab_page.fault_choice()
-        exhibit = session.exhibit(run, fault, variant)
+        exhibit = exhibits.exhibit(run, fault, variant)
 if bench.note:
     st.info(bench.note)
 
@@ -67,7 +67,7 @@ if symptom is not None:
 st.header("All faults", anchor=False)
 catalogue = lab_tables.fault_rows(FAULTS)
 if st.toggle("Switch on all 42 in turn", key="_all"):
-    found = session.matrix(run)
+    found = exhibits.matrix(run)
     rows = lab_tables.verdicts(
         [entry.row for entry in found], {entry.fault.id: entry.refusal for entry in found}
     )
@@ -88,5 +88,5 @@ ui.exercise(
 ui.exercise(
     "lab.silent",
     "Which one stays silent?",
-    lambda rng: faults.silent_task(lambda fault: session.exhibit(run, fault), rng),
+    lambda rng: faults.silent_task(lambda fault: exhibits.exhibit(run, fault), rng),
 )

@@ -14,7 +14,7 @@ from tinydec.model.activations import CACHE_TENSORS, SCORE_TENSORS
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import digits
-from tinydec.ui.lab.session import Exhibit
+from tinydec.ui.lab.exhibits import Exhibit
 from tinydec.ui.number_grid import Grid
 from tinydec.verification.audit.checks import STAGES
 from tinydec.verification.compare import absolute_difference

@@ -9,9 +9,10 @@ import streamlit as st
 from tinydec.evidence import lab_tables
 from tinydec.figures.fault_lab import logits_figure, tensors_figure
 from tinydec.ui.current import CurrentRun
-from tinydec.ui.lab import choices, faults, session
+from tinydec.ui.lab import choices, exhibits, faults
 from tinydec.ui.lab.downloads import csv_button
-from tinydec.ui.lab.session import Bench, Exhibit
+from tinydec.ui.lab.exhibits import Exhibit
+from tinydec.ui.lab.session import Bench
 from tinydec.ui.number_grid import number_grid
 from tinydec.ui.show import figure, look_for, table
 from tinydec.verification.audit.checks import STAGES
@@ -176,7 +177,7 @@ def details(exhibit: Exhibit, bench: Bench) -> None:
 
 def symptom_choice(run: CurrentRun) -> tuple[Symptom, Fault | None]:
     """Draw the symptoms and what to check first; return the chosen one and a candidate."""
-    index = session.symptoms(run)
+    index = exhibits.symptoms(run)
     known = {symptom.observation: symptom for symptom in index}
     chosen = st.selectbox(
         "What do you see?", list(known), key="symptom", bind="query-params", width=560
@@ -199,7 +200,7 @@ def symptom_choice(run: CurrentRun) -> tuple[Symptom, Fault | None]:
 def candidate_table(run: CurrentRun, symptom: Symptom) -> None:
     """Draw the faults that show a symptom, with what the failing check of each saw."""
     st.header("All candidates", anchor=False)
-    frame = lab_tables.candidates(session.symptoms(run)[symptom])
+    frame = lab_tables.candidates(exhibits.symptoms(run)[symptom])
     table(frame, label="Candidates")
     st.caption(
         "Measured by switching on every fault in turn, in float32 with the declared tolerance."
