@@ -124,8 +124,8 @@ def test_requests_that_fit_are_those_of_the_core(monkeypatch: pytest.MonkeyPatch
     open_view("Real models", {"mem_tokens": "2048", "mem_gib": "80", "mem_block": "16"})
     found = read_csv(taken["real_models.csv"](), REAL_MODELS)
     for row in found.itertuples():
-        layout = load_presets()[row.model]
-        expected = requests_that_fit(layout, row.tokens, 80 * 2**30, block_size=16)
+        layout = load_presets()[str(row.model)]
+        expected = requests_that_fit(layout, int(str(row.tokens)), 80 * 2**30, block_size=16)
         assert row.requests == expected
     assert found["tokens"].max() == 2048
 

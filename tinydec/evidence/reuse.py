@@ -29,6 +29,8 @@ def spec_of_run(checkpoint: Checkpoint, spec: RunSpec) -> RunSpec:
     It is what ``python -m tinydec audit`` runs with the same prompt, seed, dtype and tolerance.
     """
     policy = spec.policy if spec.policy.samples else default_spec(checkpoint).policy
+    if policy.top_k is None:  # the command line's default is the course's 3
+        policy = replace(policy, top_k=checkpoint.config.vocab_size)
     return audit_spec(replace(spec, policy=policy))
 
 
