@@ -89,7 +89,7 @@ IN_LAYER = (
         "MLP",
         ("ln_2", "mlp_hidden", "mlp_activation", "mlp_output"),
         "widen, bend, narrow",
-        "hidden numbers below about −3: GELU brings them to almost 0.",
+        "negative hidden numbers: GELU takes them towards 0, those below −3 almost all the way.",
     ),
     Stage(
         "+ MLP",

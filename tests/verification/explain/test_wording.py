@@ -79,3 +79,15 @@ def test_origin_names_what_an_operand_is() -> None:
     assert origin(Operand(4.0, WeightElement("wte.weight", (4, 1)))) == "weight"
     assert origin(Operand(4.0, Constant("ε"))) == "constant"
     assert origin(Operand(4.0, Element(0, "ln_f", 0, 0))) == "computed"
+
+
+def test_negative_numbers_stand_in_brackets_behind_an_operator() -> None:
+    node = explain(RECORDING, Element(0, "logits", 1, 0))
+    pairs = list(zip(node.operands[::2], node.operands[1::2], strict=True))
+    assert any(b.value < 0 for _, b in pairs)
+    expected = " + ".join(f"{bracketed(a.value)} × {bracketed(b.value)}" for a, b in pairs)
+    assert numbers("logits") == f"{expected} = {show(node.value)}"
+
+
+def bracketed(value: float) -> str:
+    return f"({show(value)})" if value < 0 else show(value)

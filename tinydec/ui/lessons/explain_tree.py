@@ -14,7 +14,7 @@ from tinydec.ui.show import formula_block, table
 from tinydec.verification.explain import Element, Explanation, Recording, explain, filled
 
 #: Terms of a sum shown, the largest; the others as one number.
-MOST_TERMS = 8
+MOST_TERMS = 9
 
 
 def explain_tree(
