@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.ui.current import CurrentRun
 from tinydec.ui.equivalence import exercises as equivalence
+from tinydec.ui.evidence import exercises as evidence
 from tinydec.ui.exercise import Task
 from tinydec.ui.exercises import debugging, real_models, shapes
 from tinydec.ui.lab import audits, batch_tasks, faults
-from tinydec.ui.lab.session import exhibit, session
+from tinydec.ui.lab.exhibits import exhibit
+from tinydec.ui.lab.session import session
 from tinydec.ui.lessons import decode_tasks, home, kv_cache, loop, phases, policy, positions
 from tinydec.ui.memory import exercises as memory
 
@@ -163,6 +165,13 @@ EXERCISES: tuple[Exercise, ...] = (
         _plain(equivalence.draw_act),
     ),
     Exercise(
+        "evidence.replay",
+        "What a replay accepts",
+        "equivalence",
+        "evidence",
+        _plain(evidence.draw_replay),
+    ),
+    Exercise(
         "loop.stop", "Name the stop reason", "stopping", "generation_loop", _on(loop.stop_task)
     ),
     Exercise(
@@ -182,8 +191,8 @@ EXERCISES: tuple[Exercise, ...] = (
         "fault_lab",
         _plain(debugging.cause_task),
     ),
-    Exercise("lab.two", "Two faults at once", "debugging", "fault-lab", _two),
-    Exercise("lab.silent", "Which one stays silent?", "debugging", "fault-lab", _silent),
+    Exercise("lab.two", "Two faults at once", "debugging", "fault_lab", _two),
+    Exercise("lab.silent", "Which one stays silent?", "debugging", "fault_lab", _silent),
 )
 
 
