@@ -101,6 +101,16 @@ def test_import_contracts_hold(repository: Path) -> None:
             "tinydec.model.full",
             "The cached path never calls the full forward",
         ),
+        (
+            "tinydec.verification.scalar_loop",
+            "tinydec.model.operations",
+            "The scalar-loop oracle shares no arithmetic with what it judges",
+        ),
+        (
+            "tinydec.verification.audit.checks",
+            "tinydec.verification.lab.fault",
+            "The audit knows nothing of faults",
+        ),
     ],
 )
 def test_broken_import_contract_is_detected(
