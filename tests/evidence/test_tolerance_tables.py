@@ -13,12 +13,13 @@ from tinydec.evidence.tolerance_tables import (
     noise_table,
     shares_table,
 )
-from tinydec.verification.fault_effects import FAULT_CONFIG, FaultEffect, Shares
+from tinydec.training import FROZEN_CONFIG
+from tinydec.verification.fault_effects import FaultEffect, Shares
 from tinydec.verification.noise import ModelNoise
 
 MODELS = (
-    ModelNoise(0, FAULT_CONFIG, {"float32": 1.5e-6, "float64": 0.0}),
-    ModelNoise(1, FAULT_CONFIG, {"float32": 2.5e-6, "float64": 3e-15}),
+    ModelNoise(0, FROZEN_CONFIG, {"float32": 1.5e-6, "float64": 0.0}),
+    ModelNoise(1, FROZEN_CONFIG, {"float32": 2.5e-6, "float64": 3e-15}),
 )
 EFFECTS = (FaultEffect("F19", "wrong-layer", "this model", 0.1 + 0.2),
            FaultEffect("F28", "masked-row-nan", "random 0", math.inf))  # fmt: skip

@@ -9,10 +9,10 @@ import pytest
 
 from tinydec.model.config import ModelConfig
 from tinydec.model.storage import load_checkpoint
+from tinydec.training import FROZEN_CONFIG
 from tinydec.verification.audit.report import audit
 from tinydec.verification.audit.stage_checkpoint import trusted_identity
 from tinydec.verification.fault_effects import (
-    FAULT_CONFIG,
     ROUNDING,
     FaultEffect,
     fault_effects,
@@ -64,8 +64,8 @@ def test_random_models_are_drawn_from_the_seed() -> None:
 
 
 def test_random_models_have_the_shipped_sizes() -> None:
-    assert FROZEN.config == FAULT_CONFIG
-    assert ModelConfig(8, 4, 4, 2, 2, 8) != FAULT_CONFIG
+    assert FROZEN.config == FROZEN_CONFIG
+    assert ModelConfig(8, 4, 4, 2, 2, 8) != FROZEN_CONFIG
 
 
 def effects(*values: float) -> list[FaultEffect]:
@@ -73,7 +73,7 @@ def effects(*values: float) -> list[FaultEffect]:
 
 
 def test_shares_by_hand() -> None:
-    noise = [ModelNoise(i, FAULT_CONFIG, {"float32": e}) for i, e in enumerate((1e-7, 3e-6, 2e-5))]
+    noise = [ModelNoise(i, FROZEN_CONFIG, {"float32": e}) for i, e in enumerate((1e-7, 3e-6, 2e-5))]
     # Of the five effects one is rounding; 1e-3 and 1e-2 lie at or below 1e-2.
     found = shares([1e-2, 1e-5, 1e-7], effects(1e-15, 1e-3, 1e-2, 0.5, math.inf), noise)
     assert [s.missed for s in found] == [2 / 4, 0, 0]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.model.checkpoint import Checkpoint
-from tinydec.model.config import ModelConfig
+from tinydec.training import FROZEN_CONFIG
 from tinydec.verification.audit.stage_equivalence import divergence
 from tinydec.verification.compare import TOLERANCES
 from tinydec.verification.faults import FAULTS
@@ -23,10 +23,6 @@ from tinydec.verification.noise import ModelNoise, draw_checkpoint
 
 #: Effects up to this are rounding: the fault left the logits alone.
 ROUNDING = TOLERANCES["float64"]
-#: Sizes of the random models that faults are tried on: those of the shipped checkpoint.
-FAULT_CONFIG = ModelConfig(
-    vocab_size=8, n_positions=4, n_embd=4, n_layer=2, n_head=2, n_inner=8, attention_bias=False
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ def random_fault_effects(
     """Return the effect of each fault on ``count`` random models of the shipped sizes."""
     found: list[FaultEffect] = []
     for index in range(count):
-        checkpoint = draw_checkpoint(FAULT_CONFIG, np.random.default_rng([seed, index]))
+        checkpoint = draw_checkpoint(FROZEN_CONFIG, np.random.default_rng([seed, index]))
         found += fault_effects(checkpoint, f"random {index}", faults, seed=index)
     return tuple(found)
 

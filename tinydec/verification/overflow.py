@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.memory import decode_work, prefill_work
+from tinydec.memory.measured import decoder_sizes
 from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
@@ -24,7 +25,6 @@ from tinydec.model.inputs import checked_ids
 from tinydec.model.prefill import prefill
 from tinydec.model.seams import Seams
 from tinydec.verification.compare import absolute_difference
-from tinydec.verification.phases import decoder_sizes
 from tinydec.verification.row_history import same_bytes
 
 Array = NDArray[Any]

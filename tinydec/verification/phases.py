@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.generation.trace import DECODE, FULL, PREFILL, snapshot
-from tinydec.memory import DecoderSizes, StepWork, decode_work, prefill_work
+from tinydec.memory import StepWork, decode_work, prefill_work
+from tinydec.memory.measured import decoder_sizes
 from tinydec.model.activations import (
     CACHE_TENSORS,
     HEAD_TENSORS,
@@ -165,19 +166,6 @@ def axes_of(tensor: str) -> str:
         return f"(B, h, {rows}, {'t' if name in SCORE_TENSORS else 'd_h'})"
     width = "m" if name in _MLP_TENSORS else "V" if name == "logits" else "d"
     return f"({'1' if name == 'position_embedding' else 'B'}, P, {width})"
-
-
-def decoder_sizes(config: ModelConfig) -> DecoderSizes:
-    """Return the sizes that the work formulas ask for."""
-    return DecoderSizes(
-        layers=config.n_layer,
-        width=config.n_embd,
-        heads=config.n_head,
-        head_dim=config.d_h,
-        mlp_width=config.n_inner,
-        vocabulary=config.vocab_size,
-        context=config.n_positions,
-    )
 
 
 def pass_work(config: ModelConfig, found: Pass) -> StepWork:
