@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinydec.verification.compare import absolute_difference, ulp_distance
+from tinydec.verification.compare import (
+    TOLERANCES,
+    WIDE_TOLERANCES,
+    absolute_difference,
+    largest_difference,
+    recorded_difference,
+    ulp_distance,
+)
 
 WIDTHS: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
@@ -32,6 +39,24 @@ def test_equal_infinities_do_not_differ_and_nan_differs_from_everything():
     a = np.array([inf, -inf, inf, nan, nan, 1.0])
     b = np.array([inf, -inf, -inf, nan, 1.0, nan])
     assert absolute_difference(a, b).tolist() == [0, 0, inf, inf, inf, inf]
+
+
+def test_a_nan_recorded_twice_does_not_differ_and_one_alone_does():
+    a, b = np.array([math.nan, math.nan, 1.0]), np.array([math.nan, 2.0, 1.5])
+    assert recorded_difference(a, b).tolist() == [0.0, math.inf, 0.5]
+    assert absolute_difference(a, b).tolist() == [math.inf, math.inf, 0.5]
+
+
+def test_largest_difference_is_infinite_between_shapes_and_zero_of_nothing():
+    assert largest_difference(np.array([1.0, -3.0]), np.array([1.5, -1.0])) == 2.0
+    assert largest_difference(np.zeros((2, 3)), np.zeros((3, 2))) == math.inf
+    assert largest_difference(np.zeros((0, 3)), np.zeros((0, 3))) == 0.0
+
+
+@pytest.mark.parametrize("declared", [TOLERANCES, WIDE_TOLERANCES])
+def test_declared_tolerances_cannot_be_changed(declared: Any):
+    with pytest.raises(TypeError):
+        declared["float32"] = 1.0
 
 
 @pytest.mark.parametrize("dtype", WIDTHS.values())

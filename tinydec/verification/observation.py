@@ -225,6 +225,6 @@ class Recording:
         return self.runs + self.rows
 
 
-def same_bits(one: Array, other: Array) -> bool:
-    """Whether two arrays have the same shape, dtype and values, NaN equal to NaN."""
+def same_values(one: Array, other: Array) -> bool:
+    """Whether two arrays have the same shape, dtype and values, NaN equal to NaN, -0 to +0."""
     return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

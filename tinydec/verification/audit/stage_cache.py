@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.model.operations import linear
 from tinydec.verification.audit.checks import Check, Finding, Where, judge
-from tinydec.verification.compare import absolute_difference
+from tinydec.verification.compare import largest_difference
 from tinydec.verification.observation import (
     LayerObservation,
     Recording,
     RunObservation,
     StepObservation,
-    same_bits,
+    same_values,
 )
 
 Array = NDArray[Any]
@@ -150,7 +149,7 @@ def _rows(place: _Place, tolerance: float) -> tuple[str, str] | None:
     for name, column, array in (("K", 1, stored.keys), ("V", 2, stored.values)):
         new = array[:, stored.length_before : stored.length_before + count]  # (h, P, d_h)
         own = rows[: new.shape[1], column].swapaxes(0, 1)  # (P, h, d_h) -> (h, P, d_h)
-        error = _difference(own, new)
+        error = largest_difference(own, new)
         if error > tolerance:
             return f"{name} differs by {error:.3g}", f"at most {tolerance:.3g}"
     return None
@@ -178,16 +177,7 @@ def _reads(place: _Place) -> tuple[str, str] | None:
     _, step, layer, stored = place
     block = step.activations.blocks[layer]
     for name, read, held in (("K", block.keys, stored.keys), ("V", block.values, stored.values)):
-        if not same_bits(read[0], held):
-            error = _difference(read[0], held) if read[0].shape == held.shape else np.inf
+        if not same_values(read[0], held):
+            error = largest_difference(read[0], held)
             return f"{name} read differs from {name} stored by {error:.3g}", "the stored rows"
     return None
-
-
-def _difference(one: Array, other: Array) -> float:
-    """Return the largest difference, NaN equal to NaN."""
-    if one.shape != other.shape:
-        return np.inf
-    difference = absolute_difference(one, other)
-    difference[np.isnan(one) & np.isnan(other)] = 0.0
-    return float(difference.max(initial=0.0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinydec.model.checkpoint import EVALUATION, Checkpoint
 from tinydec.verification.audit.checks import Check, Finding, Where, judge
 from tinydec.verification.compare import absolute_difference
-from tinydec.verification.observation import Recording, same_bits
+from tinydec.verification.observation import Recording, same_values
 
 #: Returns golden final logits (V,) of a prompt in float64.
 Golden = Callable[[tuple[int, ...]], NDArray[np.float64]]
@@ -78,7 +78,7 @@ def checkpoint_checks(
                     Where(run.name, tensor="logits"),
                 )
                 for run in prompts
-                if not same_bits(run.prompt_logits[0], run.prompt_logits[1])
+                if not same_values(run.prompt_logits[0], run.prompt_logits[1])
             ),
             count=len(prompts),
         ),

@@ -11,7 +11,7 @@ from tinydec.verification.observation import (
     Recording,
     RunObservation,
     StepObservation,
-    same_bits,
+    same_values,
 )
 
 
@@ -141,8 +141,8 @@ def _changed_rows(
 ) -> Iterator[Finding]:
     for layer, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
         for name, was, now in (("K", old.keys, new.keys), ("V", old.values, new.values)):
-            if not same_bits(was, now[:, : was.shape[1]]):
-                slot = next(s for s in range(was.shape[1]) if not same_bits(was[:, s], now[:, s]))
+            if not same_values(was, now[:, : was.shape[1]]):
+                slot = next(s for s in range(was.shape[1]) if not same_values(was[:, s], now[:, s]))
                 yield Finding(
                     f"{name} in slot {slot} changed after its append",
                     "unchanged",

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.generation.policy import Selection
-from tinydec.verification.compare import absolute_difference
+from tinydec.verification.compare import largest_difference
 from tinydec.verification.observation import (
     LayerObservation,
     Recording,
@@ -29,11 +28,7 @@ def recordings_differ(one: Recording, other: Recording, tolerance: float) -> boo
     """Return whether any recorded fact differs, numbers by more than ``tolerance``."""
 
     def far(a: Array, b: Array) -> bool:
-        if a.shape != b.shape:
-            return True
-        difference = absolute_difference(a, b)
-        difference[np.isnan(a) & np.isnan(b)] = 0.0
-        return bool((difference > tolerance).any())
+        return largest_difference(a, b) > tolerance
 
     pairs = list(zip(one.all_runs, other.all_runs, strict=False))
     return (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinydec.generation.stream import GeneratorState
 from tinydec.model.vocabulary import Vocabulary
-from tinydec.verification.compare import absolute_difference
+from tinydec.verification.compare import largest_difference, recorded_difference
 from tinydec.verification.observation import Recording, RunObservation, StepObservation
 
 Array = NDArray[Any]
@@ -119,15 +119,6 @@ def reference_pair(correct: RunObservation, faulty: RunObservation) -> TensorPai
     return TensorPair("uncached logits", a, b, largest_difference(a, b))
 
 
-def largest_difference(one: Array, other: Array) -> float:
-    """Return the largest difference, NaN equal to NaN; infinite where shapes differ."""
-    if one.shape != other.shape:
-        return np.inf
-    difference = absolute_difference(one, other)
-    difference[np.isnan(one) & np.isnan(other)] = 0.0
-    return float(difference.max(initial=0.0))
-
-
 def _tensors(step: StepObservation) -> Iterator[tuple[str, Array]]:
     for name, array in step.activations.named():
         yield name, array[0]  # the batch axis is 1
@@ -164,8 +155,7 @@ def _unequal(
 def _tensor_fact(pair: TensorPair) -> tuple[str, str, str]:
     if pair.correct.shape != pair.faulty.shape:
         return (f"{pair.name}, shape", f"{pair.correct.shape}", f"{pair.faulty.shape}")
-    difference = absolute_difference(pair.correct, pair.faulty)
-    difference[np.isnan(pair.correct) & np.isnan(pair.faulty)] = 0.0
+    difference = recorded_difference(pair.correct, pair.faulty)
     place = np.unravel_index(int(difference.argmax()), difference.shape)
     index = ", ".join(str(int(i)) for i in place)
     return (
