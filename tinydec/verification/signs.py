@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinydec.generation.policy import replay
+from tinydec.generation.stopping import CONTEXT, EOS
 from tinydec.generation.stream import UniformStream
 from tinydec.verification.observation import (
     NOT_FINITE_KIND,
@@ -253,7 +254,7 @@ def row_reasons(recording: Recording) -> bool:
     """Whether a row's ``<eos>`` was not recorded as its stop reason."""
     eos = recording.checkpoint.vocabulary.eos_id
     return any(
-        step.selection.token_id == eos and step.stop_reason != "eos"
+        step.selection.token_id == eos and step.stop_reason != EOS
         for run in recording.rows
         for step in run.steps
     )
@@ -263,7 +264,7 @@ def run_reasons(recording: Recording) -> bool:
     """Whether a single request's ``<eos>`` was recorded as the context limit."""
     eos = recording.checkpoint.vocabulary.eos_id
     return any(
-        step.selection.token_id == eos and step.stop_reason == "context"
+        step.selection.token_id == eos and step.stop_reason == CONTEXT
         for run in recording.runs
         for step in run.steps
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinydec.generation.stopping import CONTEXT, EOS
 from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.vocabulary import Vocabulary
@@ -203,9 +204,9 @@ def second_row_first(rows: Array) -> Array:
 
 def eos_as_context(reason: str | None, consumed: int, context: int) -> str | None:
     """Record the context limit when ``<eos>`` comes at the last position."""
-    return "context" if reason == "eos" and consumed == context else reason
+    return CONTEXT if reason == EOS and consumed == context else reason
 
 
 def once_more_past_context(reason: str | None, consumed: int, context: int) -> str | None:
     """Go on for one input after the context is full."""
-    return None if reason == "context" and consumed == context else reason
+    return None if reason == CONTEXT and consumed == context else reason

@@ -147,7 +147,10 @@ def kill(lab: Laboratory, fault: Fault, variant: str = "") -> KillRow:
     part = BATCH if fault.part == BATCH else REQUEST
     recording = lab.run(intervention, part)
     report = lab.judge(recording)
-    acts = recordings_differ(recording, lab.part_of_correct(part), lab.tolerance)
+    # A finding is a difference too, even one below a tolerance that is wide for narrow formats.
+    acts = not report.passed or recordings_differ(
+        recording, lab.part_of_correct(part), lab.tolerance
+    )
     failure, first = report.first_failure, report.first_difference
     quiet = report.logit_error <= lab.tolerance
     stage = failure.stage if failure else None
@@ -179,12 +182,7 @@ def refusal(lab: Laboratory, fault: Fault) -> str | None:
     """Return what the guard says when it is on; None where no guard sees the fault."""
     if fault.guard is None:
         return None
-    guarded = Intervention(
-        fault.intervention.load,
-        fault.intervention.reference,
-        fault.intervention.request,
-        fault.intervention.batch,
-    )
+    guarded = replace(fault.intervention, guards_off=frozenset())
     recording = lab.run(guarded, BATCH if fault.part == BATCH else REQUEST)
     stopped = [run.interruption for run in recording.all_runs if run.interruption is not None]
     refused = [probe.refused for probe in recording.probes if probe.contract == "position"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinydec.corpus import TOKENS
+from tinydec.generation.generate import run_request
 from tinydec.generation.request import Request
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.vocabulary import Vocabulary
@@ -174,6 +175,4 @@ def _without_eos(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[str, 
 
 def _returned(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[int, ...]:
     request = Request(checkpoint, checkpoint.vocabulary.encode(prompt), Policy(), 0)
-    while request.stop_reason is None:
-        request.step()
-    return request.trace().returned_ids
+    return run_request(request).returned_ids
