@@ -127,7 +127,7 @@ def tensors_figure(
         showticklabels=False,
         showgrid=False,
         range=[start - 1, start + max(len(shown), 10)],
-        title_text="tensors in order; dashed: tolerance",
+        title_text="tensors in order of computation",
     )
     return finish(figure, height=height)
 

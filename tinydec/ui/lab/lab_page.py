@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from html import escape
 
+import pandas as pd
 import streamlit as st
 
 from tinydec.evidence import lab_tables
 from tinydec.figures.fault_lab import logits_figure, tensors_figure
 from tinydec.ui.current import CurrentRun
+from tinydec.ui.html import digits
 from tinydec.ui.lab import choices, exhibits, faults
 from tinydec.ui.lab.downloads import csv_button
 from tinydec.ui.lab.exhibits import Exhibit
@@ -137,7 +139,8 @@ def picture(exhibit: Exhibit, bench: Bench, revealed: bool) -> None:
     elif shown is not None:
         st.caption(
             f"Left: {place}. Right: {shown.run}, step {shown.correct.index}, each tensor against "
-            "the same one of the correct session; crosses are beyond the tolerance."
+            "the same one of the correct session. Dashed: the tolerance; crosses are beyond it, "
+            "dots on the ground exactly equal."
         )
 
 
@@ -164,12 +167,18 @@ def details(exhibit: Exhibit, bench: Bench) -> None:
     st.text(faults.guard_text(exhibit))
     st.text(f"Seen elsewhere: {fault.echoes}.")
     verdict = lab_tables.verdicts([exhibit.row], {fault.id: exhibit.refusal})
-    table(verdict[list(SHOWN_VERDICT)], label="Row of the kill matrix", verdicts=("passed",))
+    table(_upright(verdict), label="Row of the kill matrix")
     with st.container(horizontal=True):
         csv_button("Verdict as CSV", verdict, lab_tables.VERDICTS)
         if pair is not None and pair.first is not None:
             values = lab_tables.values(pair.first)
             csv_button("First tensor as CSV", values, lab_tables.VALUES)
+
+
+def _upright(row: pd.DataFrame) -> pd.DataFrame:
+    """Return a table's only row as lines of name and value, without the empty ones."""
+    entries = [(name, digits(row[name].iloc[0])) for name in row.columns]
+    return pd.DataFrame([e for e in entries if e[1]], columns=["kill matrix", "value"])
 
 
 # From a symptom ----------------------------------------------------------------------------------
