@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -9,14 +10,15 @@ from playwright.sync_api import Page
 
 from tests.browser.harness import Server, Visit
 from tinydec.figures.stages import STAGES
+from tinydec.model.storage import FROZEN_PATH, load_checkpoint
+from tinydec.ui.lessons.decode_tasks import score_task
 
 pytestmark = pytest.mark.browser
 LINK = "decode_step?prompt=%3Cbos%3E+A&step=1"
 
 
 def opened(visit: Visit) -> Visit:
-    """The page by its link, on a server that has shown a page before."""
-    visit.open()
+    """The page by its link."""
     visit.open(LINK)
     return visit
 
@@ -86,7 +88,6 @@ def test_frames_step_without_the_server_and_their_cells_explain_too(
     server: Server, visitor: Callable[..., Visit]
 ) -> None:
     visit = visitor(server)
-    visit.open()
     sent: list[object] = []
     visit.page.on("websocket", lambda ws: ws.on("framesent", lambda data: sent.append(data)))  # noqa: PLW0108
     visit.open(LINK)
@@ -112,4 +113,18 @@ def test_every_stage_stands_above_the_fold(server: Server, visitor: Callable[...
         assert box is not None
         assert box["y"] + box["height"] <= 800, stage.key
     assert numbers(visit).startswith("logits[2, 0] = ")
+    clean(visit)
+
+
+def test_exercise_takes_the_core_s_answer(server: Server, visitor: Callable[..., Visit]) -> None:
+    visit = opened(visitor(server, height=3000))
+    answer = float(score_task(load_checkpoint(FROZEN_PATH), random.Random("decode.score/0")).answer)
+    block = visit.page.locator(".st-key-exercise-decode-score")
+    for given, verdict in ((answer + 1, "Not yet"), (answer, "Right.")):
+        block.get_by_label("Your answer").fill(f"{given:.2f}")
+        block.get_by_label("Your answer").press("Enter")
+        visit.idle()
+        block.get_by_role("button", name="Check").click()
+        visit.idle()
+        assert verdict in block.inner_text()
     clean(visit)
