@@ -48,7 +48,6 @@ class SplitResult:
         first_difference: the first tensor beyond the tolerance and its position, or None.
         records: one per step and layer.
         steps: what was recorded, of a batch in which this prefix is row ``row``.
-        passed: see the module.
     """
 
     case: PrefixCase
@@ -66,7 +65,13 @@ class SplitResult:
     records: tuple[CacheRecord, ...]
     steps: tuple[CachedStep, ...]
     row: int
-    passed: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether logits, intermediates, caches and the highest logit agree; see the module."""
+        same_choice = self.cached_argmax == self.full_argmax or self.margin < 2 * self.tolerance
+        agrees = self.max_abs_error <= self.tolerance and self.first_difference is None
+        return agrees and same_choice and all(record.passed for record in self.records)
 
     @property
     def mode(self) -> str:
@@ -195,28 +200,24 @@ def compare_split(
     agrees = bool((errors <= tolerance).all())  # then no row has a first difference
     results = []
     for row, case in enumerate(group):
-        margin, top, choice, worst = margins[row], tops[row], choices[row], worsts[row]
         first = None if agrees else first_difference(errors[row], names, tolerance)
-        same_choice = choice == top or margin < 2 * tolerance
-        passed = worst <= tolerance and first is None and same_choice
         results.append(
             SplitResult(
                 case=case,
                 prefill_length=prefill_length,
                 logits=cached[row],
-                max_abs_error=worst,
+                max_abs_error=worsts[row],
                 mean_abs_error=means[row],
                 max_ulp=ulps[row],
                 tolerance=tolerance,
-                full_argmax=top,
-                cached_argmax=choice,
-                margin=margin,
+                full_argmax=tops[row],
+                cached_argmax=choices[row],
+                margin=margins[row],
                 errors=errors[row],
                 first_difference=first,
                 records=records[row],
                 steps=steps,
                 row=row,
-                passed=passed and all(record.passed for record in records[row]),
             )
         )
     return tuple(results)

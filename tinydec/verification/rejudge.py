@@ -35,13 +35,4 @@ def _split(split: SplitResult, tolerance: float) -> SplitResult:
     names = tensor_names(len({record.layer for record in split.records}))
     first = first_difference(split.errors, names, tolerance)
     records = tuple(record._replace(tolerance=tolerance) for record in split.records)
-    same_choice = split.cached_argmax == split.full_argmax or split.margin < 2 * tolerance
-    passed = (
-        split.max_abs_error <= tolerance
-        and first is None
-        and same_choice
-        and all(record.passed for record in records)
-    )
-    return replace(
-        split, tolerance=tolerance, first_difference=first, records=records, passed=passed
-    )
+    return replace(split, tolerance=tolerance, first_difference=first, records=records)
