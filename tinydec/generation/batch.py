@@ -20,9 +20,10 @@ from tinydec.generation.stream import UniformStream
 from tinydec.generation.trace import DECODE, PREFILL
 from tinydec.model.batch_activations import BatchActivations
 from tinydec.model.batch_cache import LEFT, BatchCache
-from tinydec.model.batch_step import batch_decode_step, batch_prefill, checked_prompt
+from tinydec.model.batch_step import batch_decode_step, batch_prefill
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.guards import GUARDS
+from tinydec.model.inputs import checked_prompt
 from tinydec.model.seams import CORRECT_BATCH, LEAVE_CACHES, LEAVE_TOKENS, BatchSeams
 from tinydec.runspec import Policy
 

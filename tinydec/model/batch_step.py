@@ -18,7 +18,7 @@ from tinydec.model.batch_cache import BatchCache
 from tinydec.model.batch_plan import Group, Plan, new_tags, plan_prompts, plan_step
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.guards import GUARDS, PositionError, StaleCacheError
-from tinydec.model.inputs import integer_id
+from tinydec.model.inputs import checked_prompt, integer_ids
 from tinydec.model.operations import layer_norm, linear, mlp
 from tinydec.model.seams import CORRECT_BATCH, BatchSeams
 from tinydec.model.weights import BlockWeights
@@ -104,7 +104,7 @@ def batch_decode_step(
         _check_count(name, len(given), rows)
     if not rows:
         raise InputError("batch: expected at least one row, found none")
-    ids = _checked_ids(checkpoint, token_ids)
+    ids = integer_ids(checkpoint, token_ids)
     counts = np.array(consumed, np.intp)
     cache.check(checkpoint, request_ids, counts, guards)
     plan = plan_step(cache, ids, counts, seams)
@@ -117,37 +117,6 @@ def pad_token(checkpoint: Checkpoint) -> int:
     """Return the id that stands in padded places: ``<eos>`` where there is one, else 0."""
     eos = checkpoint.vocabulary.eos_id
     return 0 if eos is None else eos
-
-
-def checked_prompt(checkpoint: Checkpoint, prompt: Sequence[int]) -> list[int]:
-    """Return a prompt's ids as Python integers.
-
-    Raises:
-        InputError: no token, more than ``n_positions``, or an id outside 0 to V - 1.
-    """
-    ids = _checked_ids(checkpoint, prompt)
-    context = checkpoint.config.n_positions
-    if not ids:
-        raise InputError("prompt: expected at least one token, found none")
-    if len(ids) > context:
-        raise InputError(
-            f"prompt: expected at most {context} tokens (the context), found {len(ids)}"
-        )
-    return ids
-
-
-def _checked_ids(checkpoint: Checkpoint, token_ids: Sequence[int]) -> list[int]:
-    try:
-        ids = [i if type(i) is int else integer_id(i) for i in token_ids]
-    except TypeError:
-        raise InputError(
-            f"token ids: expected a sequence of ids, found {type(token_ids).__name__}"
-        ) from None
-    size = checkpoint.config.vocab_size
-    if ids and not (min(ids) >= 0 and max(ids) < size):
-        wrong = next(i for i in ids if not 0 <= i < size)
-        raise InputError(f"token id: expected 0 to {size - 1}, found {wrong}")
-    return ids
 
 
 def _check_count(name: str, found: int, rows: int) -> None:

@@ -15,7 +15,7 @@ from tinydec.model.cache import KVCache, LayerCache, SlotTag, append_rows
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
 from tinydec.model.guards import GUARDS
-from tinydec.model.inputs import integer_id
+from tinydec.model.inputs import integer_ids
 from tinydec.model.operations import layer_norm, mlp
 from tinydec.model.seams import CORRECT, Seams, layer_sources, position_row
 from tinydec.model.weights import BlockWeights
@@ -73,18 +73,9 @@ def decode_step(
 
 
 def _checked_step(checkpoint: Checkpoint, cache: KVCache, token_ids: Sequence[int]) -> list[int]:
-    try:
-        ids = [i if type(i) is int else integer_id(i) for i in token_ids]
-    except TypeError:
-        raise InputError(
-            f"token ids: expected a sequence of ids, found {type(token_ids).__name__}"
-        ) from None
+    ids = integer_ids(checkpoint, token_ids)
     if len(ids) != cache.batch:
         raise InputError(f"token ids: expected B = {cache.batch} ids, found {len(ids)}")
-    size = checkpoint.config.vocab_size
-    for token_id in ids:
-        if not 0 <= token_id < size:
-            raise InputError(f"token id: expected 0 to {size - 1}, found {token_id}")
     return ids
 
 
