@@ -16,6 +16,8 @@ from tinydec.errors import InputError
 GREEDY = "greedy"
 SAMPLE = "sample"
 POLICY_KINDS = (GREEDY, SAMPLE)
+
+#: Number formats in which a decoder can be stored and run.
 DTYPES = ("float16", "float32", "float64")
 
 #: The id of the shipped checkpoint; any other id is a digest.

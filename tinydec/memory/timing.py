@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinydec.errors import InputError
 from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
 from tinydec.model.full import full_forward
 from tinydec.model.prefill import prefill
+from tinydec.runspec import check_integer
 
 _REQUEST = "timing"
 
@@ -46,8 +46,7 @@ def time_steps(checkpoint: Checkpoint, repeats: int, clock: Clock) -> tuple[Step
     Raises:
         InputError: fewer than 3 repeats.
     """
-    if type(repeats) is not int or repeats < 3:
-        raise InputError(f"repeats: expected an integer >= 3, found {repeats!r}")
+    check_integer("repeats", repeats, 3)
     found = []
     for length in range(1, checkpoint.config.n_positions + 1):
         ids = np.zeros((1, length), np.int64)

@@ -16,6 +16,7 @@ from tinydec.model.guards import (
     StaleCacheError,
 )
 from tinydec.model.seams import Seams
+from tinydec.runspec import check_integer
 
 Array = NDArray[Any]
 
@@ -117,8 +118,7 @@ class KVCache:
         config = checkpoint.config
         slots = config.n_positions if capacity is None else capacity
         for name, number in (("batch", batch), ("capacity", slots)):
-            if type(number) is not int or number < 1:
-                raise InputError(f"cache {name}: expected an integer >= 1, found {number!r}")
+            check_integer(f"cache {name}", number, 1)
         shape = (batch, config.n_head, slots, config.d_h)
         self.layers = tuple(
             LayerCache(layer, shape, checkpoint.dtype) for layer in range(config.n_layer)

@@ -17,9 +17,7 @@ from tinydec.errors import InputError
 from tinydec.model.config import ModelConfig
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.model.weights import Weights, build_weights
-
-#: Number formats in which a decoder can be stored and run.
-DTYPES = ("float16", "float32", "float64")
+from tinydec.runspec import DTYPES as DTYPES
 
 #: The mode in which generation runs: no dropout.
 EVALUATION = "evaluation"

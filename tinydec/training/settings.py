@@ -10,6 +10,7 @@ from tinydec.corpus import BOS, EOS, TOKENS
 from tinydec.errors import InputError
 from tinydec.model.config import ModelConfig
 from tinydec.model.vocabulary import Vocabulary
+from tinydec.runspec import check_integer
 
 #: The shipped decoder: 368 parameters.
 FROZEN_CONFIG = ModelConfig(
@@ -58,11 +59,7 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("steps", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise InputError(
-                    f"training {name}: expected an integer >= {least}, found {value!r}"
-                )
+            check_integer(f"training {name}", getattr(self, name), least)
         for name in ("learning_rate", "epsilon", "initial_scale"):
             if not _is_finite(getattr(self, name)) or getattr(self, name) <= 0:
                 raise InputError(
