@@ -58,7 +58,13 @@ PAGES: tuple[PageInfo, ...] = (
         "kv_cache",
         ("kv_amount", "kv_layer", "kv_head"),
     ),
-    PageInfo("5 One decode step", "account_tree", "pages/decode_step.py", "decode_step"),
+    PageInfo(
+        "5 One decode step",
+        "account_tree",
+        "pages/decode_step.py",
+        "decode_step",
+        ("tensor", "position", "head", "index"),
+    ),
     PageInfo("6 Positions", "straighten", "pages/positions.py", "positions"),
     PageInfo(
         "7 Equivalence",
