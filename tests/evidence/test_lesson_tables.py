@@ -11,6 +11,7 @@ from tinydec.evidence import kv_tables, phase_tables, position_tables
 from tinydec.evidence.csv_format import read_csv, write_csv
 from tinydec.generation.generate import generate
 from tinydec.memory import uncached_work
+from tinydec.memory.measured import decoder_sizes
 from tinydec.model.cache import KVCache
 from tinydec.model.config import ModelConfig
 from tinydec.model.prefill import prefill
@@ -21,7 +22,6 @@ from tinydec.verification.cached_run import run_cached
 from tinydec.verification.overflow import SLIDE, fill_context, overflow
 from tinydec.verification.perturbation import perturb_past
 from tinydec.verification.phases import (
-    decoder_sizes,
     pass_work,
     run_phases,
     shape_rows,

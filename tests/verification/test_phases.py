@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.random_models import random_checkpoint
 from tests.strategies import checkpoints, prompts
 from tinydec.errors import InputError
+from tinydec.memory.measured import decoder_sizes
 from tinydec.model.config import ModelConfig
 from tinydec.verification.phases import (
     axes_of,
-    decoder_sizes,
     pass_work,
     run_phases,
     shape_rows,

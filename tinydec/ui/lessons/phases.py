@@ -14,6 +14,7 @@ from tinydec.evidence import phase_tables
 from tinydec.figures.phases import MARKS, Pairs
 from tinydec.generation.generate import generate
 from tinydec.memory import StepWork, decode_work, uncached_work
+from tinydec.memory.measured import decoder_sizes
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
@@ -22,7 +23,6 @@ from tinydec.verification.phases import (
     Pass,
     ShapeRow,
     Split,
-    decoder_sizes,
     pass_work,
     run_phases,
     shape_rows,
