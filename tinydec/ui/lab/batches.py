@@ -113,7 +113,8 @@ def requests_of(
     if setup.joins:
         events.append(Event(setup.joins, JOIN, YOU))
     if setup.leaves is not None:
-        events.append(Event(max(setup.leaves, setup.joins), LEAVE, YOU))
+        # It stays for its prefill: a batch in which nobody ever runs has nothing to show.
+        events.append(Event(max(setup.leaves, setup.joins + 1), LEAVE, YOU))
     return requests, events
 
 
