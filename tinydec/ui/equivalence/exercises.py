@@ -19,11 +19,11 @@ def draw_error(rng: random.Random) -> Task:
     cached = [value + rng.choice((-1, 1)) * rng.randint(0, 30) / 100 for value in full]
     differences = absolute_difference(np.array(full), np.array(cached))
     answer = float(differences.max())
-    row = "  ".join
+    rows = (" ".join(f"{value:.2f}" for value in row) for row in (full, cached))
     return Task(
-        "Two logits rows of one prefix:\n\n"
-        f"```\nfull    {row(f'{v:6.2f}' for v in full)}\n"
-        f"cached  {row(f'{v:6.2f}' for v in cached)}\n```\n"
+        "Two logits rows of one prefix, full and cached:\n\n"
+        + "".join(f"`{row}`  \n" for row in rows)
+        + "\n"
         "What is the largest absolute error?",
         round(answer, 2),
         "Subtract token by token, drop the sign, take the largest. The tokens' order is fixed: "
