@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tinydec.corpus import TOKENS
-from tinydec.generation.generate import run_request
-from tinydec.generation.request import Request
 from tinydec.model.checkpoint import Checkpoint
-from tinydec.model.vocabulary import Vocabulary
 from tinydec.runspec import Policy
 
 
@@ -132,47 +129,3 @@ def scenario_for(checkpoint: Checkpoint, seed: int = 0) -> Scenario:
     if checkpoint.vocabulary.tokens == TOKENS and checkpoint.config.n_positions == 4:
         return frozen_scenario()
     return drawn_scenario(checkpoint, seed)
-
-
-def with_reachable_eos(checkpoint: Checkpoint, scenario: Scenario) -> tuple[Checkpoint, Scenario]:
-    """Name as ``<eos>`` the token that the greedy run selects at its last position.
-
-    A random checkpoint has no token that ends a sequence; this gives it one for which ``eos`` and
-    ``context`` apply at the same step. Where that token comes earlier in the run too, the prompt
-    is taken one token longer, up to the whole context, which leaves a single step. The batch's
-    greedy row gets the same prompt, so that it ends with ``<eos>`` too. The prompt that fills the
-    context gets a last token after which something else than ``<eos>`` comes, if there is one.
-    """
-    greedy = next(run for run in scenario.runs if run.name == "greedy")
-    filled = next(run for run in scenario.runs if run.name == "full context")
-    prompt = greedy.prompt
-    for extra in range(checkpoint.config.n_positions - len(greedy.prompt) + 1):
-        prompt = greedy.prompt + filled.prompt[:extra]
-        returned = _returned(checkpoint, prompt)
-        if returned[-1] not in returned[:-1]:
-            break
-    tokens = checkpoint.vocabulary.tokens
-    vocabulary = Vocabulary(tokens, checkpoint.vocabulary.bos, tokens[returned[-1]])
-    changed = Checkpoint.build(checkpoint.config, vocabulary, checkpoint.tensors)
-    prompts = {greedy.name: prompt, filled.name: _without_eos(changed, filled.prompt)}
-    return changed, Scenario(
-        tuple(replace(run, prompt=prompts.get(run.name, run.prompt)) for run in scenario.runs),
-        tuple(
-            replace(row, prompt=prompt) if row.policy == greedy.policy else row
-            for row in scenario.rows
-        ),
-        scenario.neighbour_shift,
-    )
-
-
-def _without_eos(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[str, ...]:
-    for token in (prompt[-1], *checkpoint.vocabulary.tokens):
-        tried = (*prompt[:-1], token)
-        if _returned(checkpoint, tried)[0] != checkpoint.vocabulary.eos_id:
-            return tried
-    return prompt
-
-
-def _returned(checkpoint: Checkpoint, prompt: tuple[str, ...]) -> tuple[int, ...]:
-    request = Request(checkpoint, checkpoint.vocabulary.encode(prompt), Policy(), 0)
-    return run_request(request).returned_ids
