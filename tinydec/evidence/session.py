@@ -86,7 +86,8 @@ class AuditedSession:
     @cached_property
     def acts(self) -> bool:
         """Whether anything recorded differs from the session without faults."""
-        return recordings_differ(self.recording, self.lab.correct, self.tolerance)
+        differ = recordings_differ(self.recording, self.lab.correct, self.tolerance)
+        return differ or bool(self.faults and not self.report.passed)
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
