@@ -10,9 +10,15 @@ from tinydec.evidence.audit import tolerance_of
 from tinydec.figures.log_axis import short
 from tinydec.runspec import DTYPES
 from tinydec.ui.current import CurrentRun, set_controls
+from tinydec.verification.compare import TOLERANCES
 
-#: One and three of each power of ten, as the shared control allows.
-STEPS = (*(float(f"{digit}e{power}") for power in range(-16, 0) for digit in (1, 3)), 1.0)
+#: One and three of each power of ten, as the shared control allows, and the declared ones.
+STEPS = tuple(
+    sorted(
+        {1.0, *TOLERANCES.values()}
+        | {float(f"{digit}e{power}") for power in range(-16, 0) for digit in (1, 3)}
+    )
+)
 
 _DTYPE, _TOLERANCE = "_eq_dtype", "_eq_tolerance"
 
