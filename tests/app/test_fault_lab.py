@@ -52,8 +52,6 @@ def test_any_state_of_the_controls_gives_a_page(query: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("mode", ["Fault", "Symptom", "Mystery"])
 def test_any_checkpoint_gives_a_page(name: str, mode: str) -> None:
-    if name == "largest" and mode == "Mystery":
-        pytest.skip("recording dozens of sessions of the largest model takes long")
     app = open_page("fault_lab", {"lab": mode, "reveal": "true", "faults": "F20"}, ODD[name])
     sound(app)
     assert bool(app.info) == (name in ("one position", "largest"))

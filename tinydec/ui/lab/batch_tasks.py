@@ -20,9 +20,11 @@ from tinydec.ui.lab.batches import listed
 def _drawn_batch(checkpoint: Checkpoint, rng: random.Random, layout: str) -> BatchTrace:
     context, size = checkpoint.config.n_positions, checkpoint.config.vocab_size
     longest = min(max(context - 1, 1), 6)
+    lengths = [1, longest, rng.randint(1, longest)]
+    rng.shuffle(lengths)
     requests = []
-    for name in "pqr":
-        ids = tuple(rng.randrange(size) for _ in range(rng.randint(1, longest)))
+    for name, length in zip("pqr", lengths, strict=True):
+        ids = tuple(rng.randrange(size) for _ in range(length))
         most = rng.choice((1, 2, 3, None)) if context <= 8 else rng.choice((1, 2, 3, 4))
         requests.append(BatchRequest(name, ids, Policy(), max_new_tokens=most))
     return run_batch(checkpoint, requests, (), layout)
@@ -30,22 +32,19 @@ def _drawn_batch(checkpoint: Checkpoint, rng: random.Random, layout: str) -> Bat
 
 def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     """Ask for the position of one token of a padded batch."""
-    layout = rng.choice((LEFT, RIGHT))
+    layout = rng.choice((LEFT, LEFT, LEFT, RIGHT))
     trace = _drawn_batch(checkpoint, rng, layout)
-    places = [
-        (step, number)
-        for step in trace.steps
-        for number in range(len(step.request_ids))
-        if step.phase == DECODE
-    ] or [(trace.steps[0], number) for number in range(len(trace.steps[0].request_ids))]
-    off = [  # where the slot would be the wrong answer
-        (step, n) for step, n in places if step.plan.positions[n][-1] != _last_slot(step.plan, n)
+    every = [(step, n) for step in trace.steps for n in range(len(step.request_ids))]
+    decoded = [place for place in every if place[0].phase == DECODE]
+    tempting = [  # where the slot would be the wrong answer
+        [(step, n) for step, n in places if len(set(_last(step.plan, n))) == 2]
+        for places in (decoded, every)
     ]
-    step, number = rng.choice(off or places)
+    step, number = rng.choice(tempting[0] or tempting[1] or decoded or every)
     name = step.request_ids[number]
     row = trace.row(name)
     record = row.trace.steps[row.batch_steps.index(step.index)]
-    answer = record.positions[-1]
+    slot, answer = _last(step.plan, number)
     lengths = ", ".join(f"{r.request_id}: {len(r.request.prompt_ids)}" for r in trace.rows)
     token = checkpoint.vocabulary.tokens[record.consumed_ids[-1]]
     return Task(
@@ -53,7 +52,7 @@ def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
             f"Three prompts stand in one batch, padded on the {layout} (tokens each: {lengths}). "
             f"In batch step {step.index} row `{name}` has consumed {record.length_after - 1} real "
             f"tokens and now reads `{token}`, whose key and value go to slot "
-            f"{_last_slot(step.plan, number)}. Which position does `{token}` get?"
+            f"{slot}. Which position does `{token}` get?"
         ),
         answer=answer,
         hint="Padding takes up slots. Does it take up positions?",
@@ -64,10 +63,11 @@ def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     )
 
 
-def _last_slot(plan: Plan, number: int) -> int:
-    slots = plan.query_slots[number]
-    real = slots[~plan.query_pads[number] & (slots >= 0)]
-    return int(real[-1])
+def _last(plan: Plan, number: int) -> tuple[int, int]:
+    """Return slot and position of the last real query of one row."""
+    real = ~plan.query_pads[number] & (plan.query_slots[number] >= 0)
+    slots, positions = plan.query_slots[number][real], plan.positions[number][real]
+    return int(slots[-1]), int(positions[-1])
 
 
 def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
