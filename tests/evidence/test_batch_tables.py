@@ -50,15 +50,9 @@ def test_lanes_tell_who_consumed_what_where() -> None:
         "2",
         2,
     ]
-    assert first.loc[
-        "q", ["consumed", "positions", "slots", "padding", "stop_reason"]
-    ].tolist() == [
-        "<bos> A A",
-        "0 1 2",
-        "0 1 2",
-        0,
-        "max_new_tokens",
-    ]
+    columns = ["consumed", "positions", "slots", "padding", "stop_reason"]
+    found = cells(first, "q", columns)
+    assert found == ["<bos> A A", "0 1 2", "0 1 2", 0, "max_new_tokens"]
     assert table[table["batch_step"] == 1]["row"].tolist() == ["r"]
 
 
