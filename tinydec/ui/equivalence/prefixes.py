@@ -63,6 +63,7 @@ def prefixes_view(run: CurrentRun) -> None:
         "The course's own checkpoint is not published. What depends on weights may differ; what "
         "depends on sizes alone must not."
     )
+    show.disclaimer()
     downloads(report, "published_vs_measured.csv")
 
 
