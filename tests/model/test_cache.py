@@ -10,7 +10,7 @@ from tests.rows import REQUEST, run_cached
 from tinydec.errors import InputError
 from tinydec.model.cache import KVCache, LayerCache, SlotTag
 from tinydec.model.config import ModelConfig
-from tinydec.model.guards import StaleCacheError
+from tinydec.model.guards import ContextOverflowError, StaleCacheError
 
 CHECKPOINT = random_checkpoint(ModelConfig(13, 11, 15, 3, 3, 23), 7)
 FROZEN_SIZES = random_checkpoint(ModelConfig(8, 4, 4, 2, 2, 8, attention_bias=False), 7, "float32")
@@ -127,3 +127,14 @@ def test_export_is_a_copy_of_the_valid_part() -> None:
     for array, copy in zip(found.keys + found.values, before, strict=True):
         assert np.array_equal(array, copy)
         assert not array.flags.writeable
+
+
+def test_append_beyond_the_last_slot_is_refused_and_writes_nothing() -> None:
+    cache = LayerCache(0, (1, 2, 3, 5), "float64")
+    rows = np.ones((1, 2, 2, 5))
+    tags = [SlotTag(REQUEST, order) for order in range(2)]
+    cache.append(rows, rows, tags)
+    with pytest.raises(ContextOverflowError, match="expected at most 3 slots, found 4"):
+        cache.append(rows, rows, tags)
+    assert cache.length == len(cache.tags) == 2
+    assert not cache.keys[:, :, 2:].any()

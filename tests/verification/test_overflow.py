@@ -72,11 +72,11 @@ def test_refusal_leaves_the_cache_bit_for_bit():
 
 
 def test_refusal_that_does_not_come_is_seen(monkeypatch):
-    def append(self, *_):
-        if self.length == self.capacity:
+    def make_room(self, _checkpoint, _request_id, count, _guards):
+        if count and self.length == self.capacity:
             self.truncate(self.length - 1)
 
-    monkeypatch.setattr(KVCache, "check", append)
+    monkeypatch.setattr(KVCache, "check", make_room)
     assert not overflow(DEEP, IDS).outcome(REFUSE).unchanged
 
 

@@ -63,9 +63,16 @@ class LayerCache:
         self._read_only = _read_only(self.keys), _read_only(self.values)
 
     def append(self, k: Array, v: Array, tags: Sequence[SlotTag]) -> None:
-        """Write the P new rows ``k`` and ``v`` (B, h, P, d_h) and their P tags behind the rest."""
+        """Write the P new rows ``k`` and ``v`` (B, h, P, d_h) and their P tags behind the rest.
+
+        Raises:
+            ContextOverflowError: there are not P free slots; nothing is written then.
+        """
         start = self.length
-        end = self.length = start + k.shape[2]
+        end = start + k.shape[2]
+        if end > self.keys.shape[2]:
+            raise ContextOverflowError(f"at most {self.keys.shape[2]} slots", end)
+        self.length = end
         self.keys[:, :, start:end] = k
         self.values[:, :, start:end] = v
         self.tags += tags

@@ -50,9 +50,10 @@ def decode_step(
             as it was.
     """
     ids = _checked_step(checkpoint, cache, token_ids)
-    if seams.rolls_when_full and cache.length >= checkpoint.config.n_positions:
+    rolls = seams.rolls_when_full and cache.length >= checkpoint.config.n_positions
+    cache.check(checkpoint, request_id, 0 if rolls else 1, guards)
+    if rolls:
         cache.slide()
-    cache.check(checkpoint, request_id, 1, guards)
     weights, config = checkpoint.weights, checkpoint.config
     sources = layer_sources(seams, cache.layer_tags(), guards)
     index = len(cache.consumed)

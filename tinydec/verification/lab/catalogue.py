@@ -37,7 +37,7 @@ LOADING: tuple[Fault, ...] = (
         "F04", "lost-tensor", 1,
         "The output head is missing from the file and is replaced by zeros: every token gets the "
         "same logit.",
-        "golden logits only", "imp 1282, vllm 54623",
+        "golden logits only", "vllm 54623",
         Intervention(load=actions.lose_output_head), part=LOAD, silent=True,
     ),
     Fault(

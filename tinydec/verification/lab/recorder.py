@@ -92,12 +92,14 @@ def _run(
     number: int,
 ) -> RunObservation:
     ids = checkpoint.vocabulary.encode(entry.prompt)
+    stops = checkpoint.vocabulary.encode(entry.stop_tokens)
     request = Request(
         checkpoint,
         ids,
         entry.policy,
         entry.seed,
         max_new_tokens=entry.max_new_tokens,
+        stop_token_ids=stops,
         keep_activations=True,
         request_id=f"request-{number}",
         seams=intervention.request,
@@ -127,7 +129,7 @@ def _run(
         policy=entry.policy,
         seed=entry.seed,
         max_new_tokens=entry.max_new_tokens,
-        stop_token_ids=(),
+        stop_token_ids=stops,
         steps=tuple(steps),
         interruption=interruption,
         references=_references(steps, intervention, generator),

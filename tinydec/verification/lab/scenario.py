@@ -22,6 +22,7 @@ class ScenarioRun:
         policy: how it selects.
         seed: seeds its generator.
         max_new_tokens: most tokens to return, or None.
+        stop_tokens: further token strings that end it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ScenarioRun:
     policy: Policy
     seed: int
     max_new_tokens: int | None = None
+    stop_tokens: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
