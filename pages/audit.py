@@ -43,7 +43,7 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         on_click=choices.move,
         args=("stage", 0),
     )
-found = session.session(run, [fault for fault in (first, second) if fault is not None])
+found = session.audited(run, [fault for fault in (first, second) if fault is not None])
 report = found.report
 failing = report.first_failure is not None and report.first_failure.stage <= judged
 with formula:
@@ -53,14 +53,12 @@ with formula:
     )
 if bench.note:
     st.info(bench.note)
-if found.error:
-    st.warning(f"{found.error}. The correct session is shown.")
 st.html(checklist.checklist_html(report, judged))
 ui.look_for(
     "the first red line: only that verdict is about its own cause. Open any line for what was "
     "observed, what was expected, the tolerance and the place."
 )
-st.caption(session.scenario_text(bench.lab.scenario))
+st.caption(session.scenario_text(bench.lab.scenario, yours=True))
 
 if judged >= 4 or failing:
     st.header("Where values first differ", anchor=False)

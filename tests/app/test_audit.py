@@ -33,7 +33,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> None:
         {"tolerance": "1", "faults": "F19"},
         {"prompt": "<bos> A A A", "policy": "sample", "cache": "false", "step": "3"},
         {"faults": "F99", "second": "nothing", "stage": "7"},
-        {"faults": "F07 F10"},  # two that need more room than one cache has
+        {"faults": "F07 F10", "stop_tokens": "A Y"},  # two that need much room in one cache
     ],
 )
 def test_any_state_of_the_controls_gives_a_page(query: dict[str, str]) -> None:
@@ -89,9 +89,10 @@ def test_link_names_two_faults_and_the_audit_the_earlier_one(warm) -> None:
     assert "stage 3 fails (position.request); 4 to 6 not judged" in html(app)
 
 
-def test_two_faults_that_do_not_fit_one_cache_are_named_as_such() -> None:
-    app = open_page("audit", {"faults": "F07 F10"})
-    assert "cannot be recorded together" in app.warning[0].value
+def test_the_visitors_own_run_is_audited_first() -> None:
+    found = html(open_page("audit", {"prompt": "<bos> X Y", "faults": "F16"}))
+    assert "your run, step 0, position 1" in found
+    assert "your run" not in html(open_page("audit", {"faults": "F38"})).split("td-stages")[1]
 
 
 def test_download_holds_every_judged_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tinydec.evidence.lab_tables import named
 from tinydec.model.activations import tensor_names
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import digits
-from tinydec.ui.lab.session import Bench, Session
+from tinydec.ui.lab.session import Audited, Bench, Session
 from tinydec.verification.audit.checks import PASSED, STAGES
 from tinydec.verification.audit.stage_equivalence import Divergence
 from tinydec.verification.faults import FAULTS, fault_by_id
@@ -19,7 +19,7 @@ from tinydec.verification.fixture import LEAST_DEPARTURE
 from tinydec.verification.lab.fault import Fault
 
 
-def verdict_numbers(session: Session) -> str:
+def verdict_numbers(session: Audited) -> str:
     """Return the verdict in one line."""
     report = session.report
     failure = report.first_failure
@@ -34,7 +34,7 @@ def verdict_numbers(session: Session) -> str:
     return f"stage {failure.stage} fails ({failure.id})" + (f"; {span} not judged" if span else "")
 
 
-def first_divergence(session: Session) -> Divergence:
+def first_divergence(session: Audited) -> Divergence:
     """Return the run in which a value first differs from the uncached one, else the first run."""
     found = session.report.divergences
     return next((entry for entry in found if entry.first is not None), found[0])
@@ -77,7 +77,7 @@ def sharpness_text(bench: Bench) -> str:
     )
 
 
-def diagnosis_markdown(session: Session, most: int = 4) -> str:
+def diagnosis_markdown(session: Audited, most: int = 4) -> str:
     """Return the diagnosis of the first failure as Markdown."""
     found = session.diagnosis
     if found is None:

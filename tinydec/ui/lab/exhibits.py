@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.errors import InputError
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import FROZEN, RunSpec
 from tinydec.ui.checkpoints import frozen_checkpoint
@@ -77,17 +76,14 @@ def _exhibit(
     part = BATCH if fault.part == BATCH else REQUEST
     intervention = fault.variants[variant] if variant else fault.intervention
     correct = lab.part_of_correct(part)
-    try:
-        recording, said = lab.run(intervention, part), refusal(lab, fault)
-    except (ValueError, InputError):  # the model has no such layer or slot
-        recording, said = correct, None
+    recording = lab.run(intervention, part)
     found = judged_session(lab, correct, recording, (fault.id,))
     return Exhibit(
         fault,
         variant,
         kill(_Recorded(lab, recording, found.report), fault, variant),
         found,
-        said,
+        refusal(lab, fault),
         logits_rows(correct, recording, found),
         found.pair or next(step_pairs(correct, recording, lab.tolerance), None),
     )

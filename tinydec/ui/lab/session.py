@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.errors import InputError
 from tinydec.model.activations import Activations
 from tinydec.model.batch_cache import LEFT
 from tinydec.model.checkpoint import Checkpoint
@@ -33,12 +32,15 @@ from tinydec.verification.lab.pairing import (
     first_pair,
 )
 from tinydec.verification.lab.recorder import record
-from tinydec.verification.lab.scenario import Scenario, scenario_for
+from tinydec.verification.lab.scenario import Scenario, ScenarioRun, scenario_for
 from tinydec.verification.observation import Recording
 
 #: Parameters times context up to which the scalar-loop decoder is asked for golden logits, and
 #: all faults are switched on in turn. The frozen checkpoint has 1 472.
 _SMALL = 2_000_000
+
+#: What findings call the run of the shared controls.
+YOURS = "your run"
 
 #: Facts that are listed of a difference; the rest follow from them.
 MOST_DIFFERENCES = 14
@@ -72,7 +74,6 @@ class Session:
         diagnosis: of the first failure, or None.
         differences: the first facts that differ from the correct session.
         pair: the first step in which a tensor differs, or None.
-        error: why nothing could be recorded, or "".
     """
 
     faults: tuple[str, ...]
@@ -80,7 +81,6 @@ class Session:
     diagnosis: Diagnosis | None
     differences: tuple[Difference, ...]
     pair: StepPair | None
-    error: str = ""
 
 
 # The laboratory ----------------------------------------------------------------------------------
@@ -138,19 +138,13 @@ def session(run: CurrentRun, faults: Sequence[Fault] = ()) -> Session:
 def _session(_checkpoint: Checkpoint, _spec: RunSpec, base: Bench, ids: tuple[str, ...]) -> Session:
     lab = base.lab
     correct = _left_only(lab.correct)
-    if not ids:
-        return judged_session(lab, correct, correct, ids)
-    try:
-        found = record(
-            lab.checkpoint,
-            lab.scenario,
-            intervention_of([fault_by_id(name) for name in ids]),
-            (LEFT,),
-        )
-    except (ValueError, InputError) as error:
-        plain = judged_session(lab, correct, correct, ids)
-        return replace(plain, error=f"These two cannot be recorded together: {error}")
+    found = _recorded(lab, lab.scenario, ids) if ids else correct
     return judged_session(lab, correct, found, ids)
+
+
+def _recorded(lab: Laboratory, scenario: Scenario, ids: Sequence[str]) -> Recording:
+    intervention = intervention_of([fault_by_id(name) for name in ids])
+    return record(lab.checkpoint, scenario, intervention, (LEFT,))
 
 
 def judged_session(
@@ -173,6 +167,46 @@ def _left_only(recording: Recording) -> Recording:
     return replace(recording, rows=rows, nan_counts=counts)
 
 
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """The visitor's run and the session behind it, judged.
+
+    Attributes:
+        report: the audit's.
+        diagnosis: of the first failure, or None.
+    """
+
+    report: AuditReport
+    diagnosis: Diagnosis | None
+
+
+def audited(run: CurrentRun, faults: Sequence[Fault] = ()) -> Audited:
+    """Audit the run of the shared controls, then the session, with faults on in all of them."""
+    return _audited(run, bench(run), tuple(dict.fromkeys(fault.id for fault in faults)))
+
+
+@computed(
+    "prompt", "policy", "seed", "max_new_tokens", "stop_tokens", "dtype", "tolerance",
+    max_entries=96,
+)  # fmt: skip
+def _audited(checkpoint: Checkpoint, spec: RunSpec, base: Bench, ids: tuple[str, ...]) -> Audited:
+    lab = base.lab
+    scenario = lab.scenario
+    if checkpoint.vocabulary == lab.checkpoint.vocabulary:  # the bench may stand in for another
+        own = ScenarioRun(
+            YOURS,
+            spec.prompt,
+            spec.policy,
+            spec.seed,
+            spec.max_new_tokens,
+            stop_tokens=spec.stop_tokens,
+        )
+        scenario = replace(scenario, runs=(own, *scenario.runs))
+    found = _recorded(lab, scenario, ids)
+    report = lab.judge(found)
+    return Audited(report, diagnose(found, report))
+
+
 # Cases -------------------------------------------------------------------------------------------
 
 
@@ -186,14 +220,26 @@ def _case(_checkpoint: Checkpoint, _spec: RunSpec, base: Bench, number: int) -> 
     return draw_case(base.lab, number, FAULTS)
 
 
-def scenario_text(scenario: Scenario) -> str:
-    """Return in two sentences what the session runs, and which shared controls apply."""
+def scenario_text(scenario: Scenario, *, yours: bool = False) -> str:
+    """Return in two sentences what the session runs, and which shared controls apply.
+
+    Args:
+        scenario: the session behind every page of the lab.
+        yours: whether the run of the shared controls comes first.
+    """
     runs = ", ".join(f"{run.name}: {_short(run.prompt)}" for run in scenario.runs)
     rows = ", ".join(_short(row.prompt) for row in scenario.rows)
+    fixed = (
+        f"{len(scenario.runs)} requests one by one ({runs}), then {len(scenario.rows)} side by "
+        f"side ({rows})"
+    )
+    if yours:
+        return (
+            f"Audited: your run, as the controls above say, always with a cache; behind it {fixed}."
+        )
     return (
-        f"The recorded session is always the same: {len(scenario.runs)} requests one by one "
-        f"({runs}), then {len(scenario.rows)} side by side ({rows}). Of the controls above, "
-        "number format, tolerance and checkpoint apply; they are under Run."
+        f"The recorded session is always the same: {fixed}. Of the controls above, number format, "
+        "tolerance and checkpoint apply; they are under Run."
     )
 
 

@@ -92,7 +92,7 @@ def _run(
     number: int,
 ) -> RunObservation:
     ids = checkpoint.vocabulary.encode(entry.prompt)
-    stops = checkpoint.vocabulary.encode(entry.stop_tokens)
+    stops = checkpoint.vocabulary.encode(entry.stop_tokens) if entry.stop_tokens else ()
     request = Request(
         checkpoint,
         ids,
