@@ -142,7 +142,12 @@ def _changed_rows(
     for layer, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
         for name, was, now in (("K", old.keys, new.keys), ("V", old.values, new.values)):
             if not same_values(was, now[:, : was.shape[1]]):
-                slot = next(s for s in range(was.shape[1]) if not same_values(was[:, s], now[:, s]))
+                # A row that took over a shorter cache has lost slots.
+                slot = next(
+                    s
+                    for s in range(was.shape[1])
+                    if s >= now.shape[1] or not same_values(was[:, s], now[:, s])
+                )
                 yield Finding(
                     f"{name} in slot {slot} changed after its append",
                     "unchanged",
