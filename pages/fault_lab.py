@@ -66,7 +66,7 @@ if symptom is not None:
 
 st.header("All faults", anchor=False)
 catalogue = lab_tables.fault_rows(FAULTS)
-if st.toggle("Switch on all 42 in turn", key="_all"):
+if st.toggle("Switch on all 42 in turn, variants included", key="_all"):
     found = exhibits.matrix(run)
     rows = lab_tables.verdicts(
         [entry.row for entry in found], {entry.fault.id: entry.refusal for entry in found}

@@ -7,11 +7,18 @@ import pytest
 from tests.app.lesson_page import odd_checkpoints
 from tests.app.page_checks import html, open_page, sound
 from tinydec import ui
-from tinydec.evidence.csv_format import read_csv
+from tinydec.evidence import lab_tables
+from tinydec.evidence.csv_format import read_csv, write_csv
 from tinydec.evidence.lab_tables import VERDICTS, named
+from tinydec.evidence.session import run_session
+from tinydec.model.storage import load_checkpoint
+from tinydec.runspec import RunSpec
 from tinydec.ui.lab import downloads, mystery
 from tinydec.verification.diagnosis import SYMPTOMS
 from tinydec.verification.faults import FAULTS, fault_by_id
+from tinydec.verification.lab.kill_matrix import laboratory
+from tinydec.verification.lab.mystery import draw_case
+from tinydec.verification.lab.scenario import frozen_scenario
 
 pytestmark = pytest.mark.filterwarnings("default")
 ODD = odd_checkpoints()
@@ -147,12 +154,7 @@ def test_mystery_is_solved_stage_by_stage_and_its_link_names_no_fault(warm) -> N
 
 
 def _hidden(number: int):
-    from tinydec.model.storage import FROZEN_PATH, load_checkpoint
-    from tinydec.verification.lab.kill_matrix import laboratory
-    from tinydec.verification.lab.mystery import draw_case
-    from tinydec.verification.lab.scenario import frozen_scenario
-
-    lab = laboratory(load_checkpoint(FROZEN_PATH), frozen_scenario(), 1e-5)
+    lab = laboratory(load_checkpoint(), frozen_scenario(), 1e-5)
     return draw_case(lab, number, FAULTS).faults
 
 
@@ -165,7 +167,9 @@ def test_another_case_starts_anew(warm) -> None:
     assert html(app).count('<li class="waiting">') == 6
 
 
-def test_kill_matrix_holds_all_faults_caught(warm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_matrix_is_the_one_that_the_command_line_writes(
+    warm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken = {}
     monkeypatch.setattr(
         downloads, "download", lambda label, data, file, **_: taken.update({file: data})
@@ -174,7 +178,10 @@ def test_kill_matrix_holds_all_faults_caught(warm, monkeypatch: pytest.MonkeyPat
     one = read_csv(taken["kill_matrix.csv"](), VERDICTS)
     assert one["fault"].tolist() == ["F19"]
     app.toggle(key="_all").set_value(True).run()
-    table = read_csv(taken["kill_matrix.csv"](), VERDICTS)
-    assert table["fault"].tolist() == [fault.id for fault in FAULTS]
+    written = taken["kill_matrix.csv"]()
+    table = read_csv(written, VERDICTS)
+    assert list(dict.fromkeys(table["fault"])) == [fault.id for fault in FAULTS]
     assert table["passed"].all()
     assert table["acts"].all()
+    found = run_session(load_checkpoint(), RunSpec(), is_frozen=True)
+    assert written == write_csv(lab_tables.verdicts(found.kills, found.refusals), VERDICTS)

@@ -118,8 +118,10 @@ def logits_rows(
 
 
 def matrix(run: CurrentRun) -> tuple[Exhibit, ...]:
-    """Return every fault's exhibit; takes about a second on the frozen checkpoint, once."""
-    return tuple(exhibit(run, fault) for fault in FAULTS)
+    """Return an exhibit of every fault and variant; about a second on the frozen checkpoint."""
+    return tuple(
+        exhibit(run, fault, variant) for fault in FAULTS for variant in ("", *fault.variants)
+    )
 
 
 def symptoms(run: CurrentRun) -> dict[Symptom, tuple[Candidate, ...]]:

@@ -26,8 +26,8 @@ MODES = ("Fault", "Symptom", "Mystery")
 MAIN_FORM = "main form"
 #: Columns of the kill matrix that a page shows; the CSV has all.
 SHOWN_VERDICT = (
-    "name", "stage_expected", "stage_found", "first_tensor", "first_position", "max_abs_error",
-    "greedy_changed", "caught_by", "verdict", "passed",
+    "name", "variant", "stage_expected", "stage_found", "first_tensor", "first_position",
+    "max_abs_error", "greedy_changed", "caught_by", "verdict", "passed",
 )  # fmt: skip
 
 _PREDICTED = "_predicted"

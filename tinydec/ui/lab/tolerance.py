@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from tinydec.evidence.session import session_tolerance
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import FROZEN, RunSpec
-from tinydec.verification.compare import TOLERANCES, audit_tolerance
 
 
 def lab_tolerance(checkpoint: Checkpoint, spec: RunSpec) -> float:
-    """Return the largest accepted difference of a run on these pages."""
-    if spec.tolerance is not None:
-        return spec.tolerance
-    if spec.checkpoint == FROZEN:
-        return TOLERANCES[spec.dtype]
-    return audit_tolerance(spec.dtype, checkpoint.config.n_embd)
+    """Return the largest accepted difference on these pages, as the command line has it."""
+    return session_tolerance(checkpoint, spec, is_frozen=spec.checkpoint == FROZEN)
