@@ -6,8 +6,9 @@ from tinydec import ui
 from tinydec.evidence import kv_tables
 from tinydec.evidence.csv_format import write_csv
 from tinydec.figures.perturbation import move_figure
+from tinydec.ui.exercises import shapes
 from tinydec.ui.lessons import kv_cache
-from tinydec.ui.lessons.kv_controls import amount_control, choice
+from tinydec.ui.lessons.kv_controls import amount_control, choice, move_on
 from tinydec.ui.lessons.stepper import stepper
 
 compute_inputs = ui.computed(max_entries=64)(kv_cache.consumed)
@@ -26,8 +27,10 @@ tokens = [vocabulary.tokens[i] for i in ids]
 view = compute_view(run, inputs, step)
 
 ui.contract(
-    "After t inputs the cache holds one key and one value for each layer, head and position; the "
-    "next input appends one row to each and leaves the others alone.",
+    "The new token's query is compared with every earlier key and averages every earlier value, "
+    "so those two are kept; an earlier query is used in its own step only. After t inputs the "
+    "cache holds one key and one value for each layer, head and position; the next input appends "
+    "one row to each and leaves the others alone.",
     r"\begin{aligned}K^{(\ell)},V^{(\ell)}&:(B,h,t,d_h)\\\text{numbers}&=2\,L\,B\,h\,t\,d_h\end{aligned}",
     kv_cache.numbers(run.checkpoint, view),
 )
@@ -74,6 +77,8 @@ ui.disclaimer()
 
 st.header("Written rows never change", anchor=False)
 st.markdown(kv_cache.history_text(view))
+if step == 0:
+    move_on(run.checkpoint, step, inputs.steps, key="_kv.rows")
 history = kv_tables.history(vocabulary, ids, view.histories)
 ui.table(
     kv_tables.history_by_position(history),
@@ -96,7 +101,8 @@ ui.download(
 
 st.header("Past queries are not needed", anchor=False)
 if len(ids) < 2:
-    st.markdown("There is no past at the first position. Move on by one step.")
+    st.markdown("There is no past at the first position.")
+    move_on(run.checkpoint, step, inputs.steps, key="_kv.past")
 else:
     amount = amount_control()
     moves = compute_moves(run, ids, amount)
@@ -158,6 +164,11 @@ with st.container(horizontal=True):
         key="cache_operations.csv",
     )
 
+ui.exercise(
+    "review.written",
+    "What a pass leaves behind",
+    lambda rng: shapes.written_task(run.checkpoint, rng),
+)
 ui.exercise("kv.position", "Truncate and go on", kv_cache.operation_task(run.checkpoint))
 if config.n_positions > 1:
     ui.exercise("kv.discard", "What can be thrown away", kv_cache.discard_task(run.checkpoint))

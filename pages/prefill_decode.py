@@ -6,6 +6,7 @@ from tinydec import ui
 from tinydec.evidence import phase_tables
 from tinydec.evidence.csv_format import write_csv
 from tinydec.figures.phases import pair_figure
+from tinydec.ui.exercises import shapes
 from tinydec.ui.lessons import phases
 from tinydec.ui.lessons.readable import readable
 from tinydec.ui.lessons.stepper import stepper
@@ -22,8 +23,10 @@ step = ui.current_step(count)
 view = compute_view(run, plan.split, step)
 
 ui.contract(
-    "Prefill reads the whole prompt in one pass and leaves its keys and values behind; a decode "
-    "step reads one token and computes one query, one key and one value per layer and head.",
+    "Without a cache every step computes all earlier tokens again. It need not: the causal mask "
+    "lets a token see only earlier ones, so their keys and values never change. Prefill reads the "
+    "prompt once and keeps them; each decode step computes one query, key and value per layer and "
+    "head, and reads the kept ones.",
     r"\begin{aligned}q&:(B,h,P,d_h)\to(B,h,1,d_h)\\K,V&:(B,h,P,d_h)\to(B,h,t{+}1,d_h)\end{aligned}",
     phases.numbers(view),
 )
@@ -36,7 +39,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
             key="_longer",
             on_click=ui.set_controls,
             kwargs={"prompt": longer},
-            type="tertiary",
+            type="primary",
         )
     shown = f"Step 0 is the {view.first.phase} pass; beside it stands step {view.step}."
     st.markdown(plan.note or shown, width="content")
@@ -95,4 +98,7 @@ with st.container(horizontal=True):
     )
 ui.disclaimer()
 
+ui.exercise(
+    "review.shape", "The shape of a tensor", lambda rng: shapes.shape_task(run.checkpoint, rng)
+)
 ui.exercise("phases.pairs", "Count the pairs", phases.pair_task(run.checkpoint))

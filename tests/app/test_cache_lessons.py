@@ -210,3 +210,19 @@ def test_every_table_can_be_downloaded(repository: Path) -> None:
     assert len(downloads(open_page(repository, PHASES))) == 3
     assert len(downloads(open_page(repository, CACHE, {"step": "2"}))) == 5
     assert len(downloads(open_page(repository, POSITIONS))) == 4
+
+
+@pytest.mark.parametrize("key", ["_kv.rows", "_kv.past"])
+def test_an_empty_section_has_its_own_way_on(repository: Path, key: str) -> None:
+    app = open_page(repository, CACHE)
+    app.button(key=key).click().run()
+    assert not app.exception
+    assert app.session_state["step"] == 1
+    assert not [b for b in app.button if b.key == key]
+
+
+def test_the_way_on_of_a_run_of_one_step_is_a_longer_prompt(repository: Path) -> None:
+    app = open_page(repository, CACHE, {"max_new_tokens": "1"})
+    app.button(key="_kv.past").click().run()
+    assert len(str(app.session_state["prompt"]).split()) == 3
+    assert not [b for b in app.button if b.key == "_kv.past"]

@@ -18,7 +18,7 @@ from tinydec.model.decode import decode_step
 from tinydec.model.prefill import prefill
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import digits
+from tinydec.ui.html import digits, prose
 from tinydec.ui.lessons.window import window
 from tinydec.ui.number_grid import Grid
 from tinydec.verification.cache_operations import OWNER, OperationResult, try_operations
@@ -182,7 +182,7 @@ def history_text(view: CacheView) -> str:
     compared = sum(h.compared_steps * h.scalars for h in view.histories)
     changed = sum(len(h.changed_steps) for h in view.histories)
     if not compared:
-        return "No later step has run yet, so there is nothing to compare: move on by one step."
+        return "No later step has run yet, so there is nothing to compare."
     verdict = "every one has the same bits" if not changed else f"{changed} comparisons differ"
     return (
         f"After each later step every row is compared with the copy taken when it was written: "
@@ -204,7 +204,7 @@ def moves_text(found: Perturbation) -> str:
 
 def refusals_text(found: Sequence[OperationResult]) -> str:
     """Return the refusals in their own words."""
-    lines = [f"- {one.operation}: *{one.message}*" for one in found if one.message]
+    lines = [f"- {one.operation}: *{prose(one.message)}*" for one in found if one.message]
     return "The refusals in their own words:\n\n" + "\n".join(lines)
 
 

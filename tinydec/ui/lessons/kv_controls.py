@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from tinydec.model.checkpoint import Checkpoint
+from tinydec.ui.current import set_controls
+from tinydec.ui.lessons.phases import longer_prompt
+
 #: What can be added to every number of a past row, as the URL spells it.
 AMOUNTS = ("0.01", "0.1", "1", "10")
 _DEFAULT = "1"
@@ -26,3 +30,22 @@ def amount_control() -> float:
         required=True,
     )
     return float(chosen or _DEFAULT)
+
+
+def move_on(checkpoint: Checkpoint, step: int, count: int, *, key: str) -> None:
+    """Draw the way out of an empty section: the next step, else a prompt of several tokens.
+
+    Args:
+        checkpoint: the one that runs.
+        step: the one shown.
+        count: steps of the run; after its last one a longer prompt is offered, if one fits.
+        key: unique on the page.
+    """
+    longer = longer_prompt(checkpoint)
+    if step + 1 < count:
+        label, values = f"Go to step {step + 1}", {"step": step + 1}
+    elif longer is not None:
+        label, values = "Try a prompt of 3 tokens", {"prompt": longer}
+    else:
+        return
+    st.button(label, key=key, on_click=set_controls, kwargs=values, type="primary")
