@@ -155,10 +155,16 @@ class Visit:
         link.first.click()
         self.idle()
 
-    def open_popover(self, label: str) -> None:
-        """Open a group of controls (`Sampling`, `Run`, `Link`)."""
-        self.page.get_by_test_id("stPopover").get_by_role("button").filter(has_text=label).click()
-        self.page.wait_for_selector("[data-testid='stPopoverBody']")
+    def open_panel(self, label: str) -> None:
+        """Open a group of controls (`Sampling`, `Run`) or the popover `Link`."""
+        if label == "Link":
+            opener = self.page.get_by_test_id("stPopover").get_by_role("button")
+            opener.filter(has_text=label).click()
+            self.page.wait_for_selector("[data-testid='stPopoverBody']")
+        else:
+            panel = self.page.locator(f".st-key-_panel-{label.lower()}")
+            panel.locator("summary").click()
+            panel.locator("label").first.wait_for(state="visible")
 
 
 # The app says "notRunning" when its script has ended; skeletons and stale marks are still drawn.

@@ -52,7 +52,7 @@ def test_cold_deep_link_opens_the_linked_view(
     assert visit.page.title() == "1 Second · tinydec"
     expected = {name: texts[-1] for name, texts in parse_qs(VIEW).items()}
     assert query(visit) == expected
-    visit.open_popover("Run")
+    visit.open_panel("Run")
     assert visit.page.get_by_label("Tolerance").first.input_value() == "0.000002"
     assert not visit.page.get_by_label("Keep a KV cache").is_checked()
     clean(visit)
@@ -196,7 +196,7 @@ def test_link_control_shows_and_copies_the_address(
     visit = visitor(demo_server)
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visit.open("second?seed=9")
-    visit.open_popover("Link")
+    visit.open_panel("Link")
     field = visit.page.get_by_label("Link to this view")
     assert field.input_value() == visit.page.url
     visit.page.get_by_role("button", name="Copy link").click()
@@ -210,7 +210,7 @@ def test_uploaded_checkpoint_stays_with_its_visitor(
 ) -> None:
     visit = visitor(demo_server)
     visit.open("second")
-    visit.open_popover("Run")
+    visit.open_panel("Run")
     data = FROZEN_PATH.read_bytes()
     choose = visit.page.locator("[data-testid='stFileUploader'] input[type=file]")
     choose.set_input_files({"name": "bad.safetensors", "mimeType": "", "buffer": data[:500]})
@@ -221,7 +221,7 @@ def test_uploaded_checkpoint_stays_with_its_visitor(
     assert "Running mine.safetensors: 368 parameters" in visit.page.inner_text("body")
     other = visitor(demo_server)
     other.open("second")
-    other.open_popover("Run")
+    other.open_panel("Run")
     assert "mine.safetensors" not in other.page.inner_text("body")
     clean(visit)
 
@@ -252,7 +252,7 @@ def test_page_is_accessible_in_both_themes_and_sizes(
     charts = chart_text_contrast(visit.page)
     assert all(ratio >= 4.5 for _, ratio in charts)
     assert bool(charts) == (not path.startswith("second"))
-    visit.open_popover("Run")
+    visit.open_panel("Run")
     visit.idle()
     assert axe_violations(visit.page) == []
     clean(visit)

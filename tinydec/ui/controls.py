@@ -19,10 +19,12 @@ from tinydec.ui.compute import settle_memory
 from tinydec.ui.copy_link import copy_link
 from tinydec.ui.current import current_run
 from tinydec.ui.domains import Limits
+from tinydec.ui.html import code, prose
 from tinydec.ui.pages import CATALOGUE, Catalogue, PageInfo, mark_routed
 from tinydec.ui.style import APP_CSS
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
     from streamlit.navigation.page import Page
 
 _URL_NOTES = "_url_notes"
@@ -47,7 +49,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
     try:
         page.run()
     except InputError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(prose(str(error)), icon=":material/error:")
     settle_memory(info.path)
 
 
@@ -104,14 +106,14 @@ def _draw(info: PageInfo, limits: Limits) -> None:
         limits.first_token,
         key="prompt",
         bind=_BIND,
-        help=f"Tokens separated by spaces: `{' '.join(limits.vocabulary.tokens[:32])}`",
+        help=f"Tokens separated by spaces: {code(' '.join(limits.vocabulary.tokens[:32]))}",
         width=170,
     )
     st.menu_button(
         "Try",
         parameters.default_prompts(limits),
         key=_EXAMPLES,
-        format_func="`{}`".format,
+        format_func=code,
         on_click=_take_example,
     )
     st.segmented_control(
@@ -126,12 +128,22 @@ def _draw(info: PageInfo, limits: Limits) -> None:
         _sampling(limits, width=150)
     _integer("Step", "step", 0, limits.n_positions - 1, 0, width=140)
     if not info.sampling:
-        with st.popover("Sampling", icon=":material/casino:"):
-            _sampling(limits, width="stretch")
-    with st.popover("Run", icon=":material/tune:"):
+        with _panel("Sampling", "casino"):
+            _sampling(limits, width=200)
+    with _panel("Run", "tune"):
         _run(limits)
     with st.popover("Link", icon=":material/link:"):
         copy_link(key="_link")
+
+
+def _panel(label: str, icon: str) -> DeltaGenerator:
+    """Return a row for more controls that opens below the others.
+
+    Not a popover: that drops its controls from the page when it closes, and with them their
+    values from the URL on the next page switch, Back or Forward.
+    """
+    panel = st.expander(label, icon=f":material/{icon}:", key=f"_panel-{label.lower()}")
+    return panel.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
 def _take_example() -> None:
@@ -140,7 +152,7 @@ def _take_example() -> None:
         st.session_state["prompt"] = prompt
 
 
-def _sampling(limits: Limits, width: Any) -> None:
+def _sampling(limits: Limits, width: int) -> None:
     low, high = domains.TEMPERATURE
     st.slider("Temperature", low, high, 1.0, 0.05, key="temperature", bind=_BIND, width=width)
     size = len(limits.vocabulary)
@@ -148,9 +160,7 @@ def _sampling(limits: Limits, width: Any) -> None:
         st.slider("Top-k", 1, size, size, 1, key="top_k", bind=_BIND, width=width)
     low, high = domains.TOP_P
     st.slider("Top-p", low, high, 1.0, 0.05, key="top_p", bind=_BIND, width=width)
-    _integer(
-        "Seed", "seed", 0, domains.LARGEST_SEED, 41, width=width if width == "stretch" else 140
-    )
+    _integer("Seed", "seed", 0, domains.LARGEST_SEED, 41, width=140)
 
 
 def _run(limits: Limits) -> None:
@@ -161,6 +171,7 @@ def _run(limits: Limits) -> None:
         limits.n_positions,
         None,
         placeholder="no limit",
+        width=170,
     )
     st.text_input(
         "Stop tokens",
@@ -168,6 +179,7 @@ def _run(limits: Limits) -> None:
         bind=_BIND,
         placeholder="none",
         help="Further tokens that end the run, separated by spaces.",
+        width=170,
     )
     st.segmented_control(
         "Number format", DTYPES, default="float32", key="dtype", bind=_BIND, required=True
@@ -182,7 +194,8 @@ def _run(limits: Limits) -> None:
         format="%.3g",
         key="tolerance",
         bind=_BIND,
-        placeholder="declared for the number format",
+        placeholder="the declared one",
+        width=230,
     )
     st.toggle("Keep a KV cache", True, key="cache", bind=_BIND)
     upload_control()

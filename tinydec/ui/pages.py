@@ -28,7 +28,7 @@ class PageInfo:
         path: the script, from the top folder.
         url_path: where it stands in the URL; empty for Home.
         parameters: URL parameters that only this page binds (``key=`` of its own widgets).
-        sampling: whether the sampling controls lie open instead of in a popover.
+        sampling: whether the sampling controls lie open instead of in a panel.
     """
 
     title: str

@@ -28,6 +28,10 @@ APP_CSS = f"""
 .stMainBlockContainer [data-testid="stCaptionContainer"] p {{ color: inherit; opacity: 1; }}
 .stMainBlockContainer input, .stMainBlockContainer code {{ font-family: var(--td-mono); }}
 .stApp button[kind="primary"] p {{ color: light-dark(#ffffff, #14161b); }}
+/* A panel is a button among the controls; open, it is a row below them. */
+[class*="st-key-_panel-"] {{ flex: 0 0 auto; width: auto; }}
+[class*="st-key-_panel-"]:has(details[open]) {{ flex: 1 0 100%; order: 1; }}
+[class*="st-key-_panel-"] summary {{ min-height: 2.4rem; padding: 0.3rem 0.7rem; gap: 0.4rem; }}
 .st-key-controls {{ border-bottom: 1px solid var(--td-line); padding-bottom: 0.75rem; }}
 @media (max-width: 640px) {{
 .stMainBlockContainer {{ padding: 2.75rem 1rem 4rem; }}
