@@ -43,13 +43,13 @@ def measure(rows: int = ROWS, repetitions: int = 9) -> dict[str, Any]:
     checkpoint = load_checkpoint()
     asked = requests(rows)
     tokens = sum(len(solo_trace(checkpoint, request).steps) for request in asked)
-    jobs = {layout: _batches(checkpoint, asked, layout, False) for layout in LAYOUTS}
-    jobs |= {"with_traces": _batches(checkpoint, asked, LEFT, True)}
-    solo = Job(lambda: [solo_trace(checkpoint, request) for request in asked])
-    found = interleave({"solo": solo, **jobs}, repetitions, CLOCKS[CPU])
+    jobs = batch_jobs(rows) | {"with_traces": _batches(checkpoint, asked, LEFT, True)}
+    found = interleave(jobs, repetitions, CLOCKS[CPU])
     alone = found["solo"].median
     sides = {
-        name: {"seconds": found[name].median, "ratio": alone / found[name].median} for name in jobs
+        name: {"seconds": timing.median, "ratio": alone / timing.median}
+        for name, timing in found.items()
+        if name != "solo"
     }
     return {
         "rows": rows,
@@ -58,6 +58,16 @@ def measure(rows: int = ROWS, repetitions: int = 9) -> dict[str, Any]:
         **sides,
         "target": TARGET,
         "passed": all(sides[layout]["ratio"] >= TARGET for layout in LAYOUTS),
+    }
+
+
+def batch_jobs(rows: int = ROWS) -> dict[str, Job]:
+    """Return one job for each layout, and ``solo`` for the same requests one by one."""
+    checkpoint = load_checkpoint()
+    asked = requests(rows)
+    solo = Job(lambda: [solo_trace(checkpoint, request) for request in asked])
+    return {"solo": solo} | {
+        layout: _batches(checkpoint, asked, layout, False) for layout in LAYOUTS
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks import ours
 from benchmarks.environment import installed
+from benchmarks.lab import lab
 from benchmarks.rows import Row, compared
 from benchmarks.timing import CLOCKS, CPU, WALL, Job, interleave
 from tinydec.model.checkpoint import Checkpoint
@@ -188,4 +189,5 @@ GROUPS: Mapping[str, Callable[[int, bool, bool], list[Row]]] = {
     "frozen": frozen,
     "gpt2-small": gpt2_small,
     "alone": alone,
+    "lab": lab,
 }

@@ -24,6 +24,7 @@ class Row:
         clock: ``cpu`` or ``wall``.
         repetitions: samples behind each median.
         calls: what each side calls.
+        limit: most seconds, or None where none is promised.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Row:
     clock: str
     repetitions: int
     calls: tuple[str, ...]
+    limit: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -45,7 +47,9 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the ratio reaches the target; None where there is none to reach."""
+        """Whether the ratio reaches the target, or the time the limit; None without either."""
+        if self.limit is not None:
+            return self.ours <= self.limit
         if self.ratio is None or self.target is None:
             return None
         return self.ratio >= self.target
@@ -102,9 +106,15 @@ def _cells(number: int, row: Row) -> tuple[str, ...]:
         "-" if row.peer is None else seconds(row.peer),
         row.setting or "-",
         "-" if row.ratio is None else f"{row.ratio:.2f} x",
-        "-" if row.target is None else f"{row.target:g} x",
+        _promise(row),
         verdict,
     )
+
+
+def _promise(row: Row) -> str:
+    if row.limit is not None:
+        return f"at most {seconds(row.limit)}"
+    return "-" if row.target is None else f"{row.target:g} x"
 
 
 def seconds(value: float) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from benchmarks import ours
 from benchmarks.__main__ import TARGET_MISSED, main, verdict
 from benchmarks.environment import child_environment, machine
+from benchmarks.groups import GROUPS
 from benchmarks.rows import Row, compared, seconds, table
 from benchmarks.timing import CPU, Job, Timing, interleave
 from tinydec.model.config import ModelConfig
@@ -176,3 +178,20 @@ def test_frozen_group_runs_without_the_peers(repository: Path, tmp_path: Path):
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert len(rows) == 4
     assert all(row["ours"] > 0 and row["peer"] is None and row["met"] is None for row in rows)
+
+
+def test_a_time_beyond_its_limit_is_not_met():
+    row = compared("t", Timing((0.5, 0.6, 0.7)), {}, None, 1, "cpu", ())
+    assert row.met is None
+    assert replace(row, limit=1.0).met is True
+    assert replace(row, limit=0.55).met is False
+    assert "at most 550 ms" in table([replace(row, limit=0.55)])
+    assert "NOT MET" in table([replace(row, limit=0.55)])
+
+
+def test_the_lab_group_times_the_matrix_and_all_layouts():
+    found = GROUPS["lab"](1, True, False)
+    assert [row.limit for row in found] == [2.0, None, None, None]
+    assert [row.target for row in found] == [None, 10.0, 10.0, 10.0]
+    assert all(row.ours > 0 for row in found)
+    assert "42 faults" in found[0].title

@@ -92,3 +92,11 @@ def test_on_random_models_the_fault_is_among_the_first_three_causes(seed) -> Non
         found = diagnosed(lab, fault.intervention)
         if found is not None:
             assert fault in found.causes[:3], fault.id
+
+
+@pytest.mark.parametrize("fault_id", ["F30", "F31", "F40"])
+def test_a_row_made_by_hand_is_no_row_of_a_batch(fault_id) -> None:
+    found = diagnosed(LAB, fault_by_id(fault_id).intervention)
+    assert found is not None
+    assert found.check.where.run.startswith("row with ties")
+    assert "neighbours" not in [entry.id for entry in found.symptoms]

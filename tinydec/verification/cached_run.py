@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tinydec.generation.trace import DECODE, PREFILL, snapshot
-from tinydec.model.activations import Activations
+from tinydec.model.activations import Activations, freeze
 from tinydec.model.cache import CacheOwner, KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
@@ -36,6 +36,9 @@ class StoredLayer:
     keys: Array
     values: Array
     nbytes: int
+
+    def __post_init__(self) -> None:
+        freeze(self.keys, self.values)
 
 
 @dataclass(frozen=True, eq=False)

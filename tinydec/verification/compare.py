@@ -21,9 +21,10 @@ TOLERANCES: Mapping[str, float] = MappingProxyType(
 )
 
 #: The same for other checkpoints than the shipped one. Noise measured on random models of widths
-#: 4 to 20 with weights of scale 0.5: float64 6e-14, float32 2.3e-5, float16 0.16.
+#: 4 to 20 with weights of scale 0.5: float64 6e-14, float32 2.3e-5, float16 0.16; with 8 layers of
+#: width 64, float32 2.1e-4 (the tolerance there is 3e-4).
 WIDE_TOLERANCES: Mapping[str, float] = MappingProxyType(
-    {"float64": 1e-11, "float32": 1e-4, "float16": 0.5}
+    {"float64": 1e-11, "float32": 1.5e-4, "float16": 0.5}
 )
 
 _UNSIGNED: dict[int, Any] = {2: np.uint16, 4: np.uint32, 8: np.uint64}

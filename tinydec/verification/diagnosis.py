@@ -139,6 +139,10 @@ def _in_layer(report: AuditReport) -> int | None:
     return int(parts[1]) if parts[0] == "h" else None
 
 
+def _is_row(recording: Recording, name: str) -> bool:
+    return any(run.name == name for run in recording.rows)
+
+
 def _check_is(*prefixes: str) -> _Observation:
     return lambda _recording, _report, check: check.id.startswith(prefixes)
 
@@ -151,9 +155,10 @@ _OBSERVED: dict[str, _Observation] = {
     "later_layer": lambda _, report, __: (_in_layer(report) or 0) > 0,
     "length": _check_is("cache.length"),
     "weights": _check_is("position.checkpoint"),
-    "neighbours": lambda _, report, check: (
-        check.where.run.startswith(("row ", "batch"))
-        or bool(report.first_difference and report.first_difference[0].startswith("row "))
+    "neighbours": lambda recording, report, check: (
+        check.where.run.startswith("batch")
+        or _is_row(recording, check.where.run)
+        or bool(report.first_difference and _is_row(recording, report.first_difference[0]))
     ),
     "selection": _check_is("policy.support", "policy.sum", "policy.probabilities", "policy.token"),
     "stream": _check_is("policy.draws", "policy.stream"),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.generation.trace import snapshot
-from tinydec.model.activations import Activations, tensor_names
+from tinydec.model.activations import Activations, freeze, tensor_names
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.full import full_forward
 from tinydec.model.guards import GUARDS
@@ -65,6 +65,9 @@ class SplitResult:
     records: tuple[CacheRecord, ...]
     steps: tuple[CachedStep, ...]
     row: int
+
+    def __post_init__(self) -> None:
+        freeze(self.logits, self.errors)
 
     @property
     def passed(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tinydec.model.activations import Activations
+from tinydec.model.activations import Activations, freeze
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.full import full_forward
 from tinydec.verification.deliberate import run_deliberate_failures
@@ -66,6 +66,9 @@ class FixtureReport:
     smallest_failure: float
     tolerance: float
     weakness: str
+
+    def __post_init__(self) -> None:
+        freeze(self.departures)
 
     @property
     def strong(self) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tinydec.generation.policy import Selection
 from tinydec.generation.stream import GeneratorState
-from tinydec.model.activations import Activations
+from tinydec.model.activations import Activations, freeze
 from tinydec.model.cache import CacheOwner, SlotTag
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import Policy
@@ -44,6 +44,9 @@ class LayerObservation:
     slot_tags: tuple[SlotTag | None, ...]
     shares_memory: bool
 
+    def __post_init__(self) -> None:
+        freeze(self.keys, self.values)
+
 
 @dataclass(frozen=True, eq=False)
 class StepObservation:
@@ -72,6 +75,9 @@ class StepObservation:
     activations: Activations
     selection: Selection
     stop_reason: str | None
+
+    def __post_init__(self) -> None:
+        self.activations.freeze()
 
 
 #: Kind of an interruption by logits that are NaN or infinite: nothing can be selected.
@@ -133,6 +139,12 @@ class RunObservation:
     prompt_logits: NDArray[Any]
     final_state: GeneratorState
     left_behind: tuple[LayerObservation, ...] = ()
+
+    def __post_init__(self) -> None:
+        for reference in self.references.values():
+            reference.freeze()
+        freeze(self.prompt_logits)
+        object.__setattr__(self, "references", MappingProxyType(dict(self.references)))
 
     @property
     def inputs(self) -> tuple[int, ...]:

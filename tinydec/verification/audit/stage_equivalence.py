@@ -45,6 +45,9 @@ class Divergence:
     first: tuple[str, int] | None
     logit_error: float
 
+    def __post_init__(self) -> None:
+        freeze(self.errors)
+
 
 def divergence(run: RunObservation, tolerance: float) -> Divergence | None:
     """Hold a run against its references; None when nothing can be compared.
