@@ -17,6 +17,7 @@ import tinydec.training.gradients as gradients_module
 from tests.golden_files import GOLDEN
 from tinydec.errors import InputError
 from tinydec.model.config import ModelConfig
+from tinydec.model.provenance import plain_json
 from tinydec.model.storage import load_checkpoint
 from tinydec.training import (
     DEFAULT,
@@ -190,7 +191,7 @@ def test_the_shipped_file_records_the_default_settings_and_its_loss() -> None:
     assert shipped.config == FROZEN_CONFIG
     assert shipped.config.parameter_count() == 368
     assert shipped.dtype == np.float32
-    assert shipped.provenance["settings"] == DEFAULT.to_dict()
+    assert plain_json(shipped.provenance)["settings"] == DEFAULT.to_dict()
     assert shipped.provenance["made_by"].endswith(f"train --seed {DEFAULT.seed} --out FILE")
     loss, _ = loss_and_gradients(FROZEN_CONFIG, shipped.cast("float64").tensors, *training_batch())
     assert loss == pytest.approx(shipped.provenance["final_loss"], abs=1e-6)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tinydec.errors import InputError
 from tinydec.model.config import ModelConfig
+from tinydec.model.provenance import frozen_provenance
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.model.weights import Weights, build_weights
 from tinydec.runspec import DTYPES as DTYPES
@@ -66,11 +67,13 @@ class Checkpoint:
             tensors: every tensor of ``config.tensor_shapes()``, one dtype for all. The
                 arrays are copied, so that nobody else can write to them.
             provenance: JSON values that say where the tensors come from; not in the digest.
+                They are copied, objects as read-only mappings and lists as tuples.
             mode: the model mode; generation wants ``evaluation``.
 
         Raises:
             InputError: a tensor is missing, unknown, of another shape or dtype than the rest,
-                or not finite; or the vocabulary has another size.
+                or not finite; the vocabulary has another size; or the provenance is no JSON
+                object.
         """
         if len(vocabulary) != config.vocab_size:
             raise InputError(
@@ -86,7 +89,7 @@ class Checkpoint:
             MappingProxyType(frozen),
             _digest(config, vocabulary, frozen),
             mode,
-            MappingProxyType(dict(provenance or {})),
+            frozen_provenance({} if provenance is None else provenance),
         )
 
     def __eq__(self, other: object) -> bool:

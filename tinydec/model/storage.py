@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from tinydec.errors import InputError
 from tinydec.model.checkpoint import EVALUATION, Array, Checkpoint, canonical_json
 from tinydec.model.config import ModelConfig
 from tinydec.model.hugging_face import read_hugging_face
+from tinydec.model.output import write_whole
+from tinydec.model.provenance import plain_json
 from tinydec.model.vocabulary import Vocabulary
 
 METADATA_KEY = "tinydec"
@@ -56,7 +57,7 @@ def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
         "config": checkpoint.config.to_dict(),
         "vocabulary": checkpoint.vocabulary.to_dict(),
         "mode": checkpoint.mode,
-        "provenance": dict(checkpoint.provenance),
+        "provenance": plain_json(checkpoint.provenance),
     }
     return serialise(dict(checkpoint.tensors), metadata={METADATA_KEY: canonical_json(header)})
 
@@ -65,45 +66,18 @@ def save_checkpoint(checkpoint: Checkpoint, path: str | os.PathLike[str]) -> Non
     """Write a checkpoint file, whole or not at all.
 
     Raises:
-        InputError: the path is a directory or its folder cannot be written.
+        InputError: nothing can be written there, see ``write_whole``.
     """
     write_whole(Path(path), checkpoint_bytes(checkpoint))
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` through a temporary file beside it, so that no part is seen.
-
-    Raises:
-        InputError: the path is a directory or its folder cannot be written.
-    """
-    if _kind(path) == "a directory":
-        raise InputError(f"output {path}: expected a file to write, found a directory")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(
-            f"output {path}: expected a folder that can be written, found {error.strerror}"
-        ) from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(
-            f"output {path}: expected a file that can be written, found {error.strerror}"
-        ) from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _kind(path: Path) -> str:
     """Say what stands at a path: ``a file``, ``a directory``, ``none`` or the system's refusal."""
     try:
-        return "a file" if path.is_file() else "a directory" if path.is_dir() else "none"
+        if path.is_file():
+            return "a file"
+        kinds = (("a directory", path.is_dir), ("a device, pipe or socket", path.exists))
+        return next((name for name, stands in kinds if stands()), "none")
     except OSError as error:  # a name that is too long, a folder that may not be searched
         return str(error.strerror).lower()
 
@@ -143,6 +117,6 @@ def _from_metadata(text: str, tensors: dict[str, Array]) -> Checkpoint:
     config = ModelConfig.from_dict(header["config"])
     vocabulary = Vocabulary.from_dict(header["vocabulary"])
     provenance = header.get("provenance", {})
-    if not isinstance(provenance, dict):
-        raise InputError(f"provenance: expected a JSON object, found {provenance!r:.40}")
+    if provenance is None:  # to ``build`` that would mean: none given
+        raise InputError("provenance: expected a JSON object, found None")
     return Checkpoint.build(config, vocabulary, tensors, provenance, mode)
