@@ -6,6 +6,7 @@ from tinydec import ui
 from tinydec.evidence import batch_tables
 from tinydec.figures.batches import isolation_figure
 from tinydec.model.batch_cache import LAYOUTS
+from tinydec.ui.html import prose
 from tinydec.ui.lab import batch_tasks, batches, choices, lanes
 from tinydec.ui.lab.downloads import csv_button
 from tinydec.verification.lab.catalogue_batch import BATCH_FAULTS
@@ -72,7 +73,7 @@ ui.look_for(
 if fault is not None:
     st.warning(
         f"{fault.id} {fault.name} is on. {fault.what}"
-        + (f" Its guard would say: “{lesson.refusal}”." if lesson.refusal else ""),
+        + (f" Its guard would say: “{prose(lesson.refusal)}”." if lesson.refusal else ""),
         icon=":material/bug_report:",
     )
 ui.disclaimer()

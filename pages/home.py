@@ -10,6 +10,7 @@ from tinydec.evidence.csv_format import write_csv
 from tinydec.evidence.published import compare_published, load_published
 from tinydec.evidence.registry import TABLES
 from tinydec.figures.logits import turn_figure
+from tinydec.ui.html import prose
 from tinydec.ui.lessons import home
 from tinydec.ui.lessons.both import both_paths
 from tinydec.ui.lessons.flow import flow_html
@@ -49,7 +50,7 @@ report = run_audit(run)
 pages = {info.url_path for info in CATALOGUE.existing()}
 with st.container(key="verdicts"):
     if isinstance(report, str):
-        st.info(f"No verdicts for this checkpoint. {report}")
+        st.info(f"No verdicts for this checkpoint. {prose(report)}")
     else:
         cards = home.verdict_cards(report, pages)
         ui.cards(cards, label="Verdicts, each with the page that proves it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import numpy as np
 import plotly.graph_objects as go
@@ -25,6 +26,15 @@ _MOST_LABELS = 20
 def shortened(text: str, longest: int = 16) -> str:
     """Return a label of at most ``longest`` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _shown(text: str, longest: int = 16) -> str:
+    """Return a label for plotly, which reads angle brackets as tags and links."""
+    return escape(shortened(text, longest), quote=False)
+
+
+def _literal(texts: Sequence[str]) -> list[str]:
+    return [escape(text, quote=False) for text in texts]
 
 
 def prefixes_figure(
@@ -56,8 +66,8 @@ def prefixes_figure(
             z=np.where(np.isfinite(differences), differences, np.nanmax([*finite, 1.0])),
             x=np.arange(len(tokens)),
             y=rows,
-            customdata=np.broadcast_to(np.array(prefixes)[:, None], differences.shape),
-            text=np.broadcast_to(np.array(tokens), differences.shape),
+            customdata=np.broadcast_to(np.array(_literal(prefixes))[:, None], differences.shape),
+            text=np.broadcast_to(np.array(_literal(tokens)), differences.shape),
             hovertemplate="%{customdata}<br>%{text}: %{z:.4e}<extra>|full − cached|</extra>",
             zmin=0,
             zmax=float(max(finite.max(initial=0.0), np.finfo(np.float64).tiny)),
@@ -78,7 +88,7 @@ def prefixes_figure(
             go.Scatter(
                 x=axis.place(found),
                 y=rows,
-                customdata=np.stack([np.array(prefixes, object), found], axis=1),
+                customdata=np.stack([np.array(_literal(prefixes), object), found], axis=1),
                 mode="markers",
                 name=name.replace("-", " "),
                 marker={
@@ -113,7 +123,7 @@ def prefixes_figure(
     )  # fmt: skip
     figure.update_yaxes(range=[len(prefixes) - 0.4, -0.6], showgrid=False, zeroline=False)
     figure.update_yaxes(
-        tickvals=rows, ticktext=[shortened(p) for p in prefixes], tickfont={"size": 11}, col=1
+        tickvals=rows, ticktext=[_shown(p) for p in prefixes], tickfont={"size": 11}, col=1
     )
     return finish(figure, height=140 + 14 * len(prefixes))
 
@@ -144,7 +154,7 @@ def tensors_figure(
             x=np.arange(len(names)),
             y=np.arange(len(positions)),
             text=[[f"{names[n]}<br>{label}: {_exact(errors[n, t])}" for n in range(len(names))]
-                  for t, label in enumerate(positions)],
+                  for t, label in enumerate(_literal(positions))],
             hovertemplate="%{text}<extra></extra>",
             zmin=axis.low,
             zmax=axis.high,
@@ -192,7 +202,7 @@ def tensors_figure(
     )
     figure.update_yaxes(
         tickvals=list(range(len(positions))),
-        ticktext=[shortened(label) for label in positions],
+        ticktext=[_shown(label) for label in positions],
         range=[len(positions) - 0.5, -0.5 - 0.9 * (first is not None)],
         showgrid=False,
         zeroline=False,
@@ -226,7 +236,7 @@ def choices_figure(
                 name=name,
                 marker_color=colour.mark,
                 marker_pattern_shape="" if colour is FULL else "/",
-                customdata=list(tokens),
+                customdata=_literal(tokens),
                 hovertemplate=f"%{{customdata}}: %{{y:.6f}}<extra>{name}</extra>",
             )
         )
@@ -248,7 +258,7 @@ def _tokens_axis(figure: go.Figure, tokens: Sequence[str]) -> None:
     where = {} if figure._grid_ref is None else {"col": 1, "row": 1}
     figure.update_xaxes(
         tickvals=list(range(0, len(tokens), step)),
-        ticktext=[shortened(token, 8) for token in tokens[::step]],
+        ticktext=[_shown(token, 8) for token in tokens[::step]],
         tickfont={"size": 10},
         showgrid=False,
         zeroline=False,

@@ -17,6 +17,7 @@ from tinydec.errors import InputError
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.storage import FROZEN_PATH, load_checkpoint
 from tinydec.runspec import FROZEN
+from tinydec.ui.html import code, prose
 
 _KEY = "_upload"
 
@@ -107,12 +108,12 @@ def upload_control() -> None:
     _named_group(key="_named_group", height=1)
     refusal = st.session_state.get("_refusal")
     if refusal and chosen is not None:
-        st.error(refusal)
+        st.error(prose(refusal))
     upload = st.session_state.get(_KEY)
     if isinstance(upload, Upload):
         identity, checkpoint = session_checkpoint()
         st.caption(
-            f"Running {upload.name}: {checkpoint.config.parameter_count()} parameters, "
+            f"Running {code(upload.name)}: {checkpoint.config.parameter_count()} parameters, "
             f"digest {identity[:12]}. A copied link does not carry it."
         )
         st.button("Back to the frozen checkpoint", on_click=_drop_upload, key="_drop")

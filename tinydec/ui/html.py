@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -73,6 +74,52 @@ def cards_html(cards: Iterable[Card], label: str) -> str:
             f'<div class="value">{escape(card.value)}</div>{verdict}</li>'
         )
     return f'<ul class="td-cards" aria-label="{escape(label)}">{"".join(items)}</ul>'
+
+
+# Texts from a checkpoint or a visitor in Markdown ------------------------------------------------
+
+# Words that no Markdown rule touches: no marks, no shorthand between colons.
+_HARMLESS = re.compile(r"(?![_-])[\w.,;()'\"/%…-]+(?<!_):?")
+
+
+def code(text: str, *, in_table: bool = False) -> str:
+    """Return any text as a Markdown code span, in which nothing is read as Markdown or HTML.
+
+    The fence is longer than any run of back-quotes inside (CommonMark 6.1). Tokens, prompts and
+    file names come from outside: they enter Markdown only through this.
+
+    Args:
+        text: any text; white space becomes single spaces.
+        in_table: whether the span stands in a cell of a table, where a bar has to be escaped.
+    """
+    line = " ".join(text.split())
+    if not line:
+        return ""
+    if in_table:  # a backslash before a bar could not be told from the escape
+        line = line.replace("\\|", "\\¦").replace("|", "\\|")
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    room = " " if longest else ""
+    return f"{fence}{room}{line}{room}{fence}"
+
+
+def prose(text: str) -> str:
+    """Return a line of prose that quotes outside text, such as a refusal, as Markdown.
+
+    Words that Markdown could read as anything but letters become code spans.
+    """
+    runs: list[tuple[bool, list[str]]] = []
+    for word in text.split():
+        # Markdown makes a link of a bare `www.`, and bold text of double underscores.
+        address = "www." in word.lower() or "__" in word
+        harmless = _HARMLESS.fullmatch(word) is not None and not address
+        if runs and runs[-1][0] == harmless:
+            runs[-1][1].append(word)
+        else:
+            runs.append((harmless, [word]))
+    return " ".join(
+        " ".join(words) if harmless else code(" ".join(words)) for harmless, words in runs
+    )
 
 
 # Numbers -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.full import full_forward
 from tinydec.ui.checkpoints import frozen_checkpoint
 from tinydec.ui.exercise import Task
+from tinydec.ui.html import code
 from tinydec.verification.compare import TOLERANCES
 from tinydec.verification.equivalence import compare_split
 from tinydec.verification.faults import fault_by_id
@@ -53,7 +54,7 @@ def _drawn(rng: random.Random) -> tuple[PrefixCase, int, dict[str, tuple[str, in
 def _setting(case: PrefixCase, prefilled: int) -> str:
     steps = case.length - prefilled
     return (
-        f"The prefix `{case.tokens}` goes through the cached path: {prefilled} prefilled, then "
+        f"The prefix {code(case.tokens)} goes through the cached path: {prefilled} prefilled, then "
         f"{steps} decode {'step' if steps == 1 else 'steps'}."
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from tinydec.evidence.lab_tables import named
 from tinydec.model.activations import tensor_names
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import digits
+from tinydec.ui.html import code, digits
 from tinydec.ui.lab.session import Audited, Bench, Session
 from tinydec.verification.audit.checks import PASSED, STAGES
 from tinydec.verification.audit.stage_equivalence import Divergence
@@ -94,7 +94,7 @@ def diagnosis_markdown(session: Audited, most: int = 4) -> str:
     else:
         run, tensor, position = found.first_difference
         lines.append(
-            f"**First differing tensor:** {_code(tensor)} at position {position}, run {run}."
+            f"**First differing tensor:** {_code(tensor)} at position {position}, run {code(run)}."
         )
     lines += [
         f"**Symptom:** {symptom.observation} Check first: {symptom.first_check}."
@@ -108,7 +108,7 @@ def diagnosis_markdown(session: Audited, most: int = 4) -> str:
 
 
 def _code(text: str) -> str:
-    return "`" + text.replace("`", "'") + "`"
+    return code(text)
 
 
 # Exercises ---------------------------------------------------------------------------------------

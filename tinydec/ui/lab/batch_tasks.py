@@ -14,6 +14,7 @@ from tinydec.model.batch_plan import Plan
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import Policy
 from tinydec.ui.exercise import Task
+from tinydec.ui.html import code
 from tinydec.ui.lab.batches import listed
 
 
@@ -51,8 +52,8 @@ def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
         question=(
             f"Three prompts stand in one batch, padded on the {layout} (tokens each: {lengths}). "
             f"In batch step {step.index} row `{name}` has consumed {record.length_after - 1} real "
-            f"tokens and now reads `{token}`, whose key and value go to slot "
-            f"{slot}. Which position does `{token}` get?"
+            f"tokens and now reads {code(token)}, whose key and value go to slot "
+            f"{slot}. Which position does {code(token)} get?"
         ),
         answer=answer,
         hint="Padding takes up slots. Does it take up positions?",
@@ -76,9 +77,9 @@ def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     row = rng.choice(trace.rows)
     vocabulary, context = checkpoint.vocabulary, checkpoint.config.n_positions
     lines = "\n".join(
-        f"| `{r.request_id}` | `{_cell(vocabulary.decode(r.request.prompt_ids))}` "
+        f"| `{r.request_id}` | {_cell(vocabulary.decode(r.request.prompt_ids))} "
         f"| {r.request.max_new_tokens or 'no limit'} "
-        f"| `{_cell(vocabulary.decode(r.trace.returned_ids))}` |"
+        f"| {_cell(vocabulary.decode(r.trace.returned_ids))} |"
         for r in trace.rows
     )
     others = [r for r in trace.rows if r.batch_steps[-1] > row.batch_steps[-1]]
@@ -107,4 +108,4 @@ def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("`", "'")
+    return code(text, in_table=True)

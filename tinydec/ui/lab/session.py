@@ -16,6 +16,7 @@ from tinydec.runspec import FROZEN, RunSpec
 from tinydec.ui.checkpoints import frozen_checkpoint
 from tinydec.ui.compute import computed
 from tinydec.ui.current import CurrentRun
+from tinydec.ui.html import code
 from tinydec.ui.lab.tolerance import lab_tolerance
 from tinydec.verification.audit.report import AuditReport
 from tinydec.verification.diagnosis import Diagnosis, diagnose
@@ -244,4 +245,4 @@ def scenario_text(scenario: Scenario, *, yours: bool = False) -> str:
 
 
 def _short(prompt: tuple[str, ...]) -> str:
-    return " ".join(prompt[:4]) + (" …" if len(prompt) > 4 else "")
+    return code(" ".join(prompt[:4])) + (" …" if len(prompt) > 4 else "")

@@ -8,6 +8,7 @@ import random
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
+from tinydec.ui.html import code
 from tinydec.ui.lessons.decode_step import lesson
 from tinydec.verification.explain import Element, Recording
 from tinydec.verification.prefixes import controlled_prefixes
@@ -36,9 +37,9 @@ def weight_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     exponentials = [math.exp(score - max(scores)) for score in scores]
     written = " + ".join(f"{e:.3f}" for e in exponentials)
     return Task(
-        f"Layer {layer}, head {head}: after `{' '.join(tokens)}` the last query's scores against "
-        f"positions 0 to {query} are {given}. Which attention weight does position {key} get? "
-        "(Three decimals.)",
+        f"Layer {layer}, head {head}: after {code(' '.join(tokens))} the last query's scores "
+        f"against positions 0 to {query} are {given}. Which attention weight does position {key} "
+        "get? (Three decimals.)",
         answer,
         "Subtract the largest score, take the exponential of each, divide by their sum.",
         f"The largest score is {max(scores):.3f}; the exponentials are {written} = "
@@ -59,8 +60,8 @@ def score_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     answer = recording.value(Element(0, f"h.{layer}.scores", query, key, head))
     products = " + ".join(f"({a:.3f})({b:.3f})" for a, b in zip(q, k, strict=True))
     return Task(
-        f"Layer {layer}, head {head}, prefix `{' '.join(tokens)}`: the query at position {query} "
-        f"is ({', '.join(f'{x:.3f}' for x in q)}), the cached key at position {key} is "
+        f"Layer {layer}, head {head}, prefix {code(' '.join(tokens))}: the query at position "
+        f"{query} is ({', '.join(f'{x:.3f}' for x in q)}), the cached key at position {key} is "
         f"({', '.join(f'{x:.3f}' for x in k)}). What is the score? (Two decimals.)",
         answer,
         f"Multiply component by component, add, and divide by √d_h = √{config.d_h}.",

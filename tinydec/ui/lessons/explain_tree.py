@@ -9,7 +9,7 @@ import streamlit as st
 
 from tinydec.evidence.step_tables import openable, operands
 from tinydec.model.activations import HEAD_TENSORS, SCORE_TENSORS
-from tinydec.ui.html import digits
+from tinydec.ui.html import code, digits
 from tinydec.ui.show import formula_block, table
 from tinydec.verification.explain import Element, Explanation, Recording, explain, filled
 
@@ -65,12 +65,12 @@ def _level(
 
 
 def element_words(element: Element, tokens: Sequence[str]) -> str:
-    """Say in words where an element stands."""
-    at = f"position {element.position} ({tokens[element.position]})"
+    """Say in words where an element stands, as Markdown."""
+    at = f"position {element.position} ({code(tokens[element.position])})"
     if element.field in SCORE_TENSORS:
         at = (
-            f"query at position {element.position} ({tokens[element.position]}), "
-            f"key at position {element.index} ({tokens[element.index]})"
+            f"query at position {element.position} ({code(tokens[element.position])}), "
+            f"key at position {element.index} ({code(tokens[element.index])})"
         )
     head = f", head {element.head}" if element.field in HEAD_TENSORS else ""
     layer = f", layer {element.layer}" if element.layer is not None else ""

@@ -17,7 +17,7 @@ from tinydec.memory.payload import cache_bytes, cache_scalars
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import Card, digits
+from tinydec.ui.html import Card, code, digits
 from tinydec.ui.lessons.rows import row_choices, row_text
 from tinydec.verification.prefixes import controlled_prefixes
 
@@ -195,15 +195,15 @@ def greedy_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     answer = tokens[selection.token_id]
     return Task(
         question=(
-            f"After `{case.tokens}` the final logits row is\n\n"
+            f"After {code(case.tokens)} the final logits row is\n\n"
             f"{row_text(tokens, selection.logits, choices)}\n\n"
             "Which token does greedy decoding return, and what is the extended prefix?"
         ),
         answer=answer,
         hint="Greedy looks at no probability and draws no number. Only the largest logit counts.",
         solution=(
-            f"The largest logit, {float(selection.logits.max()):.3f}, belongs to `{answer}`. "
-            f"The extended prefix is `{case.tokens} {answer}`."
+            f"The largest logit, {float(selection.logits.max()):.3f}, belongs to {code(answer)}. "
+            f"The extended prefix is {code(f'{case.tokens} {answer}')}."
         ),
         choices=tuple(tokens[i] for i in choices),
     )

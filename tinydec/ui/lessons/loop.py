@@ -20,7 +20,7 @@ from tinydec.model.vocabulary import Vocabulary
 from tinydec.runspec import GREEDY, SAMPLE, Policy, RunSpec
 from tinydec.ui.domains import LONGEST_PROMPT
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import digits
+from tinydec.ui.html import code, digits, prose
 from tinydec.verification.prefixes import controlled_prefixes
 from tinydec.verification.trace_pair import TracePair
 
@@ -126,8 +126,8 @@ def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     return Task(
         question=(
             f"The context is {context} positions and `max_new_tokens` is {limit}. From the prompt "
-            f"`{' '.join(spec.prompt)}` the policy returned "
-            f"`{vocabulary.decode(trace.returned_ids)}`, and the run stopped. "
+            f"{code(' '.join(spec.prompt))} the policy returned "
+            f"{code(vocabulary.decode(trace.returned_ids))}, and the run stopped. "
             "Which reason does it record?"
         ),
         answer=trace.stop_reason,
@@ -136,7 +136,7 @@ def stop_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
             "The first that applies is recorded. The last returned token is never consumed."
         ),
         solution=(
-            f"`{trace.stop_reason}`: {explain_stop(checkpoint, trace)}. "
+            f"`{trace.stop_reason}`: {prose(explain_stop(checkpoint, trace))}. "
             f"{len(trace.consumed_ids)} of {context} positions were consumed. At this step "
             f"{_listed(applying)}."
         ),
@@ -160,7 +160,7 @@ def consumed_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
         hint="Each returned token is fed back, except one. Which one, and why?",
         solution=(
             f"{prompt} + {returned} − 1 = {consumed}: the last returned token ends the run, so it "
-            f"is never read. The tokens were `{checkpoint.vocabulary.decode(trace.token_ids)}`."
+            f"is never read. The tokens were {code(checkpoint.vocabulary.decode(trace.token_ids))}."
         ),
     )
 

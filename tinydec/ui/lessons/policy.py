@@ -21,7 +21,7 @@ from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.runspec import SAMPLE, Policy, RunSpec
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import digits
+from tinydec.ui.html import code, digits
 from tinydec.ui.lessons.rows import row_choices, row_text
 from tinydec.verification.prefixes import controlled_prefixes
 
@@ -245,14 +245,14 @@ def interval_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     start, end = selection.interval or (0.0, 1.0)
     return Task(
         question=(
-            f"After `{case.tokens}`, with {policy_text(policy)}, the probabilities are\n\n"
+            f"After {code(case.tokens)}, with {policy_text(policy)}, the probabilities are\n\n"
             f"{row_text(tokens, selection.probabilities, choices)}\n\n"
             f"The generator draws $u = {uniform:g}$. Which token is selected?"
         ),
         answer=answer,
         hint="Add the probabilities up from left to right until the sum first exceeds $u$.",
         solution=(
-            f"The running sum goes from {start:.3f} to {end:.3f} at `{answer}`, and "
+            f"The running sum goes from {start:.3f} to {end:.3f} at {code(answer)}, and "
             f"{start:.3f} ≤ {uniform:g} < {end:.3f}."
         ),
         choices=tuple(tokens[i] for i in choices),
@@ -273,9 +273,9 @@ def temperature_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     gap = float(row[first] - row[second])
     return Task(
         question=(
-            f"After `{case.tokens}` the logit of `{tokens[first]}` is {gap:.4f} above that of "
-            f"`{tokens[second]}`. At temperature {temperature:g}, how many times as likely is "
-            f"`{tokens[first]}`? (Accepted within 2 %.)"
+            f"After {code(case.tokens)} the logit of {code(tokens[first])} is {gap:.4f} above that "
+            f"of {code(tokens[second])}. At temperature {temperature:g}, how many times as likely "
+            f"is {code(tokens[first])}? (Accepted within 2 %.)"
         ),
         answer=ratio,
         hint="In a ratio of two softmax values the sum below the line cancels.",

@@ -18,7 +18,7 @@ from tinydec.model.guards import ContextOverflowError
 from tinydec.model.prefill import prefill
 from tinydec.runspec import RunSpec
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import Card, digits
+from tinydec.ui.html import Card, code, digits, prose
 from tinydec.ui.lessons.readable import joined
 from tinydec.ui.lessons.window import window
 from tinydec.ui.number_grid import Grid
@@ -214,8 +214,8 @@ def overflow_text(view: OverflowView, tokens: Sequence[str]) -> str:
     if view.added:
         text += f"; the last {view.added} of them were added greedily, to get past the limit"
     if len(report.kept) <= 8:
-        kept = " ".join(tokens[i] for i in report.kept).replace("`", "'")
-        text += f": `{kept}`"
+        kept = " ".join(tokens[i] for i in report.kept)
+        text += f": {code(kept)}"
     return text + "."
 
 
@@ -234,7 +234,7 @@ def slide_text(view: OverflowView) -> str:
             if slide.judged.same_argmax
             else f"Greedy selects another token, and the logits are off by up to {error}. "
         )
-    return f"{text}The refusal says: *{refuse.refusal}*."
+    return f"{text}The refusal says: *{prose(refuse.refusal or '')}*."
 
 
 # Exercises -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tinydec.figures.logits import shown_ids
 from tinydec.generation.policy import Selection
+from tinydec.ui.html import code
 
 
 def row_choices(selection: Selection, most: int = 8) -> list[int]:
@@ -21,11 +22,7 @@ def row_text(tokens: Sequence[str], row: NDArray[np.floating], ids: Iterable[int
 
     A line that wraps: a table of eight columns is wider than a phone.
     """
-    return " · ".join(f"`{_plain(tokens[i])}` {_number(row[i])}" for i in ids)
-
-
-def _plain(token: str) -> str:
-    return token.replace("`", "'")
+    return " · ".join(f"{code(tokens[i])} {_number(row[i])}" for i in ids)
 
 
 def _number(value: float) -> str:

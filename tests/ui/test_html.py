@@ -1,0 +1,62 @@
+"""Texts from outside as Markdown: nothing in them is markup."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinydec.ui.html import code, prose
+
+# CommonMark 6.1: a fence of back-quotes, the text, a fence of the same length.
+SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+MARKED = st.text("`|\\[]()!<>$*_:ab/. ", max_size=20)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("<bos> A", "`<bos> A`"),
+        ("`![x](http://192.0.2.1/a.png)`", "`` `![x](http://192.0.2.1/a.png)` ``"),
+        ("a``b", "``` a``b ```"),
+        ("`", "`` ` ``"),
+        ("a\n\n![x](y)", "`a ![x](y)`"),
+        ("", ""),
+    ],
+)
+def test_code_span_is_fenced_longer_than_what_it_holds(text: str, span: str) -> None:
+    assert code(text) == span
+
+
+@given(MARKED)
+def test_code_span_holds_the_whole_text(text: str) -> None:
+    line = " ".join(text.split())
+    found = SPAN.fullmatch(code(text))
+    assert (found is None) == (not line)
+    if found is not None:
+        inside = found[2]
+        if inside.startswith(" ") and inside.endswith(" "):  # the room that Markdown takes off
+            inside = inside[1:-1]
+        assert inside == line
+
+
+def test_bar_in_a_table_does_not_end_the_cell() -> None:
+    assert code("a|b", in_table=True) == "`a\\|b`"
+    assert "|" not in code("\\|", in_table=True).replace("\\|", "")
+
+
+@given(MARKED)
+def test_prose_has_no_mark_outside_code(text: str) -> None:
+    outside = SPAN.sub("", prose(f"expected one of A B, found {text}"))
+    assert not set("`[]!<>$*|") & set(outside)
+    assert "//" not in outside or "://" not in outside
+
+
+def test_prose_keeps_plain_words_and_fences_the_others() -> None:
+    assert prose("checkpoint a.safetensors: expected x, found 'b'.") == (
+        "checkpoint a.safetensors: expected x, found 'b'."
+    )
+    assert prose("see www.example.org or [a](c) now") == "see `www.example.org` or `[a](c)` now"
+    assert prose("n <= 64 :red[x] __b__") == "n `<=` 64 `:red[x] __b__`"
