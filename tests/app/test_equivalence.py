@@ -15,7 +15,9 @@ from tinydec.model.config import ModelConfig
 from tinydec.model.storage import load_checkpoint
 from tinydec.ui.equivalence.controls import STEPS, nearest_step
 from tinydec.ui.equivalence.views import VIEWS
+from tinydec.ui.exercises.catalogue import EXERCISES
 from tinydec.verification.equivalence import verify_prefixes
+from tinydec.verification.noise import measure_noise
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -37,10 +39,9 @@ def test_every_view_has_a_contract_a_picture_a_table_and_exercises(view: str) ->
     assert "<table>" in drawn
     assert "Look for:" in drawn
     assert len(app.get("plotly_chart")) == 1
-    assert [h.value for h in app.header if h.value.startswith("Exercise")] == [
-        "Exercise: the largest error",
-        "Exercise: where a failure hides",
-    ]
+    titles = [exercise.title for exercise in EXERCISES if exercise.page == "equivalence"]
+    assert [h.value for h in app.header if h.value in titles] == titles
+    assert len(titles) == 2
 
 
 def test_contract_gives_the_numbers_of_the_core() -> None:
@@ -171,6 +172,22 @@ def test_shares_move_with_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None
     assert taken["noise.csv"]().count(b"\n") == 1 + 3 * 200
     assert b"wrong-layer,this model" in taken["fault_effects.csv"]()
     assert taken["tolerance_shares.csv"]().startswith(b"tolerance,faults_missed,dtype")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_claim_of_the_tolerance_holds_in_its_own_numbers(dtype: str) -> None:
+    shown = html(open_view("Tolerance", {"dtype": dtype}))
+    number = r"([\d.e−]+)"
+    claim = re.search(rf"{dtype}, shipped sizes: {number} &lt; {number} &lt; {number}", shown)
+    assert claim is not None
+    noise, tolerance, fault = (float(text.replace("−", "-")) for text in claim.groups())
+    assert noise < tolerance < fault
+    beyond = sum(m.errors[dtype] > tolerance for m in measure_noise(200, 2024, (dtype,)))
+    assert f"{beyond} round{'s' if beyond == 1 else ''} beyond" in shown
+
+
+def test_the_claim_shows_where_a_chosen_tolerance_breaks_it() -> None:
+    assert "≥ 1e−8 &lt;" in html(open_view("Tolerance", {"tolerance": "1e-08"}))
 
 
 JUNK = {"eq_view": "nonsense", "eq_run": "1", "eq_cache": "", "eq_prefix": "💥", "eq_fault": "x"}

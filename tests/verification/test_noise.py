@@ -8,6 +8,7 @@ import pytest
 from tinydec.model import decode
 from tinydec.model.full import full_forward
 from tinydec.runspec import DTYPES
+from tinydec.training import FROZEN_CONFIG
 from tinydec.verification import noise
 from tinydec.verification.equivalence import verify_prefixes
 from tinydec.verification.noise import (
@@ -39,6 +40,12 @@ def test_sizes_vary_and_every_model_is_wide_enough() -> None:
     for name in ("n_layer", "n_head", "n_embd", "n_positions", "vocab_size", "n_inner"):
         assert len({getattr(config, name) for config in configs}) >= 3
     assert min(config.n_embd for config in configs) >= LEAST_WIDTH
+
+
+def test_given_sizes_are_those_of_every_model() -> None:
+    models = measure_noise(3, seed=7, dtypes=("float32",), sizes=FROZEN_CONFIG)
+    assert {model.config for model in models} == {FROZEN_CONFIG}
+    assert len({model.errors["float32"] for model in models}) > 1
 
 
 def test_noise_shrinks_with_the_precision_of_the_number_format() -> None:

@@ -104,16 +104,25 @@ def path_difference(checkpoint: Checkpoint, token_ids: NDArray[np.int64]) -> flo
 
 
 def measure_noise(
-    count: int, seed: int = 0, dtypes: tuple[str, ...] = DTYPES
+    count: int,
+    seed: int = 0,
+    dtypes: tuple[str, ...] = DTYPES,
+    sizes: ModelConfig | None = None,
 ) -> tuple[ModelNoise, ...]:
     """Return the noise of ``count`` random models; the same seed gives the same models.
 
-    The model with number i depends on the seed and i alone.
+    The model with number i depends on the seed, the sizes and i alone.
+
+    Args:
+        count: how many models.
+        seed: draws them.
+        dtypes: number formats.
+        sizes: of every model; by default each draws its own.
     """
     found = []
     for index in range(count):
         generator = np.random.default_rng([seed, index])
-        config = draw_config(generator)
+        config = draw_config(generator) if sizes is None else sizes
         checkpoint = draw_checkpoint(config, generator)
         ids = generator.integers(config.vocab_size, size=(PROMPTS, config.n_positions))
         errors = {dtype: path_difference(checkpoint.cast(dtype), ids) for dtype in dtypes}

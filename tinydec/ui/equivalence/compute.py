@@ -16,6 +16,7 @@ from tinydec.model.activations import tensor_names
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.full import full_forward
 from tinydec.runspec import RunSpec
+from tinydec.training import FROZEN_CONFIG
 from tinydec.ui.audits import base_audit, course_audit, run_of
 from tinydec.ui.checkpoints import frozen_checkpoint
 from tinydec.ui.compute import computed
@@ -119,8 +120,17 @@ def choices_chart(checkpoint: Checkpoint, spec: RunSpec, index: int, fault: str)
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """Noise and faults, and what each tolerance of :data:`CURVE` misses and refuses."""
+    """Noise and faults, and what each tolerance of :data:`CURVE` misses and refuses.
 
+    Attributes:
+        shipped: noise of correct random models of the shipped sizes.
+        noise: noise of correct random models of many sizes.
+        own: effects of the faults on this checkpoint.
+        random: effects of the faults on random models of the shipped sizes.
+        curve: shares of each tolerance.
+    """
+
+    shipped: tuple[ModelNoise, ...]
     noise: tuple[ModelNoise, ...]
     own: tuple[FaultEffect, ...]
     random: tuple[FaultEffect, ...]
@@ -142,11 +152,15 @@ class Reasons:
 
 
 @st.cache_resource(max_entries=1, show_spinner="Drawing random models; once for all visitors.")
-def random_models() -> tuple[tuple[ModelNoise, ...], tuple[FaultEffect, ...]]:
-    """Return the noise of correct random models and the effects of the faults on others."""
+def random_models() -> tuple[
+    tuple[ModelNoise, ...], tuple[ModelNoise, ...], tuple[FaultEffect, ...]
+]:
+    """Return the noise of correct models of the shipped sizes and of many, and faults' effects."""
     moving = [FAULTS[i] for i, e in enumerate(fault_effects(frozen_checkpoint(), "")) if e.moves]
-    return measure_noise(NOISE_MODELS, NOISE_SEED), random_fault_effects(
-        FAULT_MODELS, NOISE_SEED, moving
+    return (
+        measure_noise(NOISE_MODELS, NOISE_SEED, sizes=FROZEN_CONFIG),
+        measure_noise(NOISE_MODELS, NOISE_SEED),
+        random_fault_effects(FAULT_MODELS, NOISE_SEED, moving),
     )
 
 
@@ -154,10 +168,10 @@ def random_models() -> tuple[tuple[ModelNoise, ...], tuple[FaultEffect, ...]]:
 @computed("guards_off", max_entries=16)
 def reasons(checkpoint: Checkpoint, _spec: RunSpec) -> Reasons:
     """Return noise and faults, those on this checkpoint among them."""
-    noise, random = random_models()
+    shipped, noise, random = random_models()
     acts = checkpoint.config.n_positions >= 2  # what a session needs
     own = fault_effects(checkpoint, "this model") if acts else ()
-    return Reasons(noise, own, random, shares(CURVE, own + random, noise))
+    return Reasons(shipped, noise, own, random, shares(CURVE, own + random, noise))
 
 
 @computed("dtype", "tolerance")

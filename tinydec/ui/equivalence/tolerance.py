@@ -24,27 +24,17 @@ from tinydec.ui.equivalence import compute
 from tinydec.ui.html import digits
 from tinydec.verification.fault_effects import ROUNDING
 
-#: Said when random models go beyond the declared tolerance.
-WIDER = (
-    " The declared tolerance is for the shipped sizes: some random models are wider and deeper, "
-    "and round more."
-)
-
 
 def tolerance_view(run: CurrentRun) -> None:
     """Noise of random models and effects of faults, the tolerance between them."""
     tolerance = tolerance_of(run.spec)
     found = compute.reasons(run)
     shares = found.at(tolerance)
-    noise = max(model.errors[run.spec.dtype] for model in found.noise)
-    smallest = found.smallest
-    effect = "no fault moves a logit" if smallest is None else digits(smallest.effect)
     show.contract(
         "A tolerance lies above the rounding of correct models and below the effect of every "
         "fault.",
         r"\text{noise} < \varepsilon < \text{fault}",
-        f"{run.spec.dtype}: {digits(noise)} {'<' if noise < tolerance else '≥'} {short(tolerance)} "
-        f"{'<' if smallest is None or tolerance < smallest.effect else '≥'} {effect}",
+        chain(found, run.spec.dtype, tolerance),
     )
     show.figure(
         compute.tolerance_chart(run),
@@ -59,13 +49,14 @@ def tolerance_view(run: CurrentRun) -> None:
         f"{moving} faults (fault and model together) and refuses "
         f"{shares.refused[run.spec.dtype]:.1%} of {len(found.noise)} correct models in "
         f"{run.spec.dtype}. Move the slider up until faults slip through, down until correct "
-        "models fail." + (WIDER if noise > tolerance and run.spec.tolerance is None else "")
+        "models fail."
     )
     own = [e for e in found.own if e.moves]
     st.caption(
         f"Correct models: {len(found.noise)} drawn from seed {compute.NOISE_SEED}, 1 to 4 layers "
-        f"and heads, half of each prompt prefilled, the rest decoded. Faults: on this model and "
-        f"on {compute.FAULT_MODELS} random ones of the shipped sizes, in float64, where rounding "
+        f"and heads; for the claim's first line {len(found.shipped)} more of the shipped sizes. "
+        "Half of each prompt is prefilled, the rest decoded. Faults: on this model and on "
+        f"{compute.FAULT_MODELS} random ones of the shipped sizes, in float64, where rounding "
         f"stays below {short(ROUNDING)}. {len(own)} of {len(found.own)} faults move a logit on "
         "this model; the others have to be found by other means: records, digests, draws. An "
         "exact 0 stands at the left end."
@@ -86,6 +77,21 @@ def tolerance_view(run: CurrentRun) -> None:
         }
         for name, data in files.items():
             show.download(name, data, name, key=f"_eq.{name}")
+
+
+def chain(found: compute.Reasons, dtype: str, tolerance: float) -> str:
+    """Return the claim with its numbers, and how many models of other sizes it leaves out."""
+    noise = max(model.errors[dtype] for model in found.shipped)
+    smallest = found.smallest
+    effect = "no fault moves a logit" if smallest is None else digits(smallest.effect)
+    beyond = sum(model.errors[dtype] > tolerance for model in found.noise)
+    return (
+        f"{dtype}, shipped sizes: {digits(noise)} {'<' if noise < tolerance else '≥'} "
+        f"{short(tolerance)} {'<' if smallest is None or tolerance < smallest.effect else '≥'} "
+        f"{effect}\n"
+        f"of {len(found.noise)} correct models of random sizes, some wider or deeper, {beyond} "
+        f"round{'s' if beyond == 1 else ''} beyond {short(tolerance)} and would be refused"
+    )
 
 
 def _share_rows(found: compute.Reasons, tolerance: float) -> pd.DataFrame:
