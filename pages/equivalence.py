@@ -23,5 +23,5 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
     format_control(run)
     tolerance_control(run)
 VIEWS[view or first](run)
-ui.exercise("equivalence.error", "Exercise: the largest error", draw_error)
-ui.exercise("equivalence.act", "Exercise: where a failure hides", draw_act)
+ui.exercise("equivalence.error", "The largest error", draw_error)
+ui.exercise("equivalence.act", "Where a failure hides", draw_act)

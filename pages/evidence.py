@@ -19,4 +19,4 @@ if views.bundle_part(run):
         required=True,
     )
     (views.manifest_part if chosen == views.MANIFEST_VIEW else views.tables_part)(run)
-ui.exercise("evidence.replay", "Exercise: what a replay accepts", draw_replay)
+ui.exercise("evidence.replay", "What a replay accepts", draw_replay)

@@ -19,6 +19,6 @@ view = st.segmented_control(
     label_visibility="collapsed",
 )
 VIEWS[view or first](run)
-ui.exercise("memory.bytes", "Exercise: bytes of a cache", draw_bytes)
-ui.exercise("memory.fit", "Exercise: requests that fit", draw_fit)
-ui.exercise("memory.work", "Exercise: what a step saves", draw_work)
+ui.exercise("memory.bytes", "Bytes of a cache", draw_bytes)
+ui.exercise("memory.fit", "Requests that fit", draw_fit)
+ui.exercise("memory.work", "What a step saves", draw_work)

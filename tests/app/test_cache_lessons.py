@@ -226,3 +226,11 @@ def test_the_way_on_of_a_run_of_one_step_is_a_longer_prompt(repository: Path) ->
     app.button(key="_kv.past").click().run()
     assert len(str(app.session_state["prompt"]).split()) == 3
     assert not [b for b in app.button if b.key == "_kv.past"]
+
+
+def test_a_word_where_a_number_belongs_is_said_to_be_one(repository: Path) -> None:
+    app = open_page(repository, CACHE)
+    for typed, said in (("two", "A number is expected, found `two`."), ("", "Compute it first")):
+        next(t for t in app.text_input if t.key.startswith("_kv.position")).set_value(typed).run()
+        app.button(key="_kv.position.check").click().run()
+        assert [info.value for info in app.info if info.value.startswith(said)]

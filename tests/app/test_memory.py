@@ -17,6 +17,7 @@ from tinydec.memory.measured import decoder_sizes
 from tinydec.memory.shapes import SHAPES
 from tinydec.model.config import ModelConfig
 from tinydec.model.storage import load_checkpoint
+from tinydec.ui.exercises.catalogue import EXERCISES
 from tinydec.ui.memory.controls import BATCHES
 from tinydec.ui.memory.models import BLOCKS, GIBS, TOKENS
 from tinydec.ui.memory.views import VIEWS
@@ -40,7 +41,9 @@ def test_every_view_has_a_contract_a_picture_a_table_and_exercises(view: str) ->
     assert "<table>" in drawn
     assert "Look for:" in drawn
     assert len(app.get("plotly_chart")) == 1
-    assert sum(h.value.startswith("Exercise") for h in app.header) == 3
+    titles = [e.title for e in EXERCISES if e.key.startswith("memory.")]
+    assert [h.value for h in app.header if h.value in titles] == titles
+    assert len(titles) == 3
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from tinydec.ui.html import code
+
 _SCORES = "_scores"
 
 
@@ -94,7 +96,12 @@ def _answer(task: Task, key: str) -> str | float | None:
 
 def _judge(key: str, task: Task, given: str | float | None) -> None:
     if given is None:
-        st.info("Compute it first: type or choose an answer, then check.")
+        number = st.session_state[f"_{key}.number"]
+        typed = str(st.session_state.get(f"_{key}.{number}.answer") or "").strip()
+        if typed:
+            st.info(f"A number is expected, found {code(typed[:40])}.")
+        else:
+            st.info("Compute it first: type or choose an answer, then check.")
         return
     right = is_right(task, given)
     known = st.session_state.setdefault(_SCORES, {})

@@ -52,3 +52,19 @@ def test_each_term_stands_once_and_leads_to_a_page() -> None:
     assert len(set(terms)) == len(terms)
     paths = {info.url_path for info in CATALOGUE.pages}
     assert [e.term for e in entries if e.page not in paths or not e.meaning] == []
+
+
+def test_the_words_that_every_lesson_uses_are_explained() -> None:
+    found = {entry.term: entry.page for entry in words()}
+    assert {"token", "checkpoint", "logit", "seed", "residual", "float32"} <= set(found)
+    assert {"query", "key", "value", "layer", "head"} <= set(found)
+    assert found["stop reason"] == "generation_loop"
+
+
+def test_letters_with_two_meanings_have_a_line_for_each() -> None:
+    found = {entry.term: entry for entry in symbols(CONFIG)}
+    assert "length" in found["T"].meaning
+    assert "temperature" in found["τ"].meaning
+    assert "heads" in found["h"].meaning
+    assert "layer" in found["h.0, h.1"].meaning
+    assert found["P"].page == "prefill_decode"

@@ -221,8 +221,8 @@ def operation_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
     def draw(rng: random.Random) -> Task:
         config = checkpoint.config
         context = min(config.n_positions, 9)
-        filled = rng.randint(1, context)
-        keep = rng.randint(0, filled - 1)
+        filled = rng.randint(min(2, context), context)
+        keep = rng.randint(min(1, filled - 1), filled - 1)
         more = rng.randint(min(1, context - keep), context - keep)
         cache = KVCache(checkpoint, _REQUEST)
         ids = [rng.randrange(config.vocab_size) for _ in range(filled + more)]
@@ -232,7 +232,8 @@ def operation_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
             decode_step(checkpoint, cache, [token_id], _REQUEST)
         return Task(
             f"A cache holds **{_inputs(filled)}**. It is truncated to **{keep}**, then **{more}** "
-            "more are decoded. At which position would the next input stand?",
+            f"more {'is' if more == 1 else 'are'} decoded. At which position would the next "
+            "input stand?",
             cache.length,
             "The next position is the number of inputs that the cache holds.",
             f"${keep} + {more} = {cache.length}$ positions are taken, counted from 0, so the next "
@@ -252,7 +253,7 @@ def discard_task(checkpoint: Checkpoint) -> Callable[[random.Random], Task]:
 
     def draw(rng: random.Random) -> Task:
         config = checkpoint.config
-        length = rng.randint(2, min(config.n_positions, 6))
+        length = rng.randint(min(3, config.n_positions), min(config.n_positions, 6))
         ids = [rng.randrange(config.vocab_size) for _ in range(length)]
         found = perturb_past(checkpoint, ids, 1.0)
         places = [rng.randrange(length - 1) for _ in range(3)]
