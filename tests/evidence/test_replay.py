@@ -86,12 +86,13 @@ def test_string_that_differs_is_named(files: dict[str, bytes], name: str) -> Non
     assert difference.found == "forged"
 
 
-FLOAT_TABLES = [name for name in TABLES if columns_of(name, "float", ("close", "scaled", "exact"))]
+FLOAT_RULES = ("close", "scaled", "session", "exact")
+FLOAT_TABLES = [name for name in TABLES if columns_of(name, "float", FLOAT_RULES)]
 
 
 @pytest.mark.parametrize("name", FLOAT_TABLES)
 def test_float_beyond_the_tolerance_is_named(files: dict[str, bytes], name: str) -> None:
-    column = columns_of(name, "float", ("close", "scaled", "exact"))[0]
+    column = columns_of(name, "float", FLOAT_RULES)[0]
     rows = parsed(files[name])
     row = next(i for i, cells in enumerate(rows) if i and cells[column] not in ("", "-inf"))
     value = float(rows[row][column])

@@ -142,7 +142,7 @@ def _not_caught(session: AuditedSession) -> str:
 def _failure_lines(failure: Check) -> list[str]:
     return [
         f"Caught by stage {failure.stage}, check {failure.id}: {failure.title}",
-        f"  where:             {failure.where}",
+        f"  where:             {str(failure.where) or 'the session as a whole'}",
         f"  observed:          {failure.observed}",
         f"  expected:          {failure.expected}",
     ]
