@@ -108,7 +108,7 @@ def upload_control() -> None:
     _named_group(key="_named_group", height=1)
     refusal = st.session_state.get("_refusal")
     if refusal and chosen is not None:
-        st.error(prose(refusal))
+        st.error(f"{prose(refusal)}. Still running: {_running()}.")
     upload = st.session_state.get(_KEY)
     if isinstance(upload, Upload):
         identity, checkpoint = session_checkpoint()
@@ -119,20 +119,25 @@ def upload_control() -> None:
         st.button("Back to the frozen checkpoint", on_click=_drop_upload, key="_drop")
 
 
+def _running() -> str:
+    upload = st.session_state.get(_KEY)
+    return code(upload.name) if isinstance(upload, Upload) else "the frozen checkpoint"
+
+
 def _take_file() -> None:
-    """Check a newly chosen file; keep its bytes only when the core accepts them."""
-    st.session_state.pop("_refusal", None)
+    """Check a newly chosen file; it replaces what runs only when the core accepts it."""
+    refused = st.session_state.pop("_refusal", None)
     chosen = st.session_state.get("_file")
     if chosen is None:
-        _drop_upload()
+        if refused is None:  # otherwise the file taken out of the chooser never ran
+            _drop_upload()
         return
     data = chosen.getvalue()
     upload = Upload(chosen.name, data, hashlib.sha256(data).hexdigest())
     try:
         _uploaded(upload.sha256, upload)
     except InputError as error:
-        st.session_state["_refusal"] = str(error)
-        _drop_upload()
+        st.session_state["_refusal"] = str(error).rstrip(".")
     else:
         st.session_state[_KEY] = upload
 

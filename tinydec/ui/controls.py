@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _URL_NOTES = "_url_notes"
 _BIND: Literal["query-params"] = "query-params"
 _EXAMPLES = "_examples"
-_TYPED = ("prompt", "stop_tokens")
+_LIMITS = "_limits"
 
 
 def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
@@ -41,6 +41,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
     identity, checkpoint = session_checkpoint()
     limits = Limits.of(checkpoint)
     _read_url(limits, info, catalogue.parameters(), identity)
+    _carry_controls(limits, info)
     st.html(f"<style>{APP_CSS}</style>")
     st.title(info.title, anchor=False)
     with st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
@@ -70,7 +71,7 @@ def _read_url(
     )
     bound = "_drawn" in st.session_state
     # What a visitor types stands in the URL too; the controls' own notes speak of that.
-    found = [note for note in reading.notes if not (bound and note.name in _TYPED)]
+    found = [note for note in reading.notes if not (bound and note.name in parameters.TYPED)]
     if found:
         ran = [(note, reading.values.get(note.name)) for note in found]
         st.session_state[_URL_NOTES] = (info.url_path, ran)
@@ -78,6 +79,26 @@ def _read_url(
     if reading.notes and not bound:
         st.query_params.from_dict(reading.clean)
         st.rerun()
+
+
+def _carry_controls(limits: Limits, info: PageInfo) -> None:
+    """Bring every control within the limits of the checkpoint that runs, before it is drawn.
+
+    Streamlit fails on a slider whose value in the session lies above its new end.
+    """
+    before = st.session_state.get(_LIMITS, limits)
+    st.session_state[_LIMITS] = limits
+    held = {name: st.session_state[name] for name in domains.NAMES if name in st.session_state}
+    carried, notes = parameters.carry(held, before, limits)
+    for name, value in carried.items():
+        # With another checkpoint a control has other ends, and keeps a value only when told to.
+        if before != limits or value != held[name]:
+            st.session_state[name] = value
+    if notes:
+        where, kept = st.session_state.get(_URL_NOTES, ("", []))
+        others = [pair for pair in kept if pair[0].name not in carried] if where else []
+        ran = [(note, carried[note.name]) for note in notes]
+        st.session_state[_URL_NOTES] = (info.url_path, others + ran)
 
 
 def _show_notes(info: PageInfo) -> None:

@@ -18,6 +18,9 @@ from tinydec.ui.domains import NAMES, PARAMETERS, Limits, prompt_error, quoted
 
 _LONGEST_ERROR = 140
 
+#: Controls that hold whatever text a visitor types.
+TYPED = ("prompt", "stop_tokens")
+
 #: Parameters of the URL that are no controls and are let through without a word.
 _PASSED = ("embed", "embed_options", "fbclid", "gclid")
 
@@ -95,6 +98,38 @@ def read_query(
         else:
             notes.append(Note(name, _unknown(name)))
     return Reading(values, tuple(notes), clean)
+
+
+def carry(
+    values: Mapping[str, Any], before: Limits, now: Limits
+) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    """Return the controls' values for a checkpoint that may be another one than before.
+
+    A default stays the default, whatever it is now; a value outside its domain becomes the
+    default, with a note. While the checkpoint stays the same, a typed text is left as it is: its
+    control shows it beside a note.
+
+    Args:
+        values: by control name.
+        before: limits of the checkpoint that the values were chosen for.
+        now: limits of the one that runs.
+    """
+    carried: dict[str, Any] = {}
+    notes: list[Note] = []
+    for name, value in values.items():
+        parameter = PARAMETERS[name]
+        default = parameter.default(now)
+        carried[name] = value
+        if before == now and name in TYPED:
+            continue
+        if before != now and value == parameter.default(before):
+            carried[name] = default
+            continue
+        error = parameter.error(value, now)
+        if error is not None:
+            carried[name] = default
+            notes.append(_note(name, error, default))
+    return carried, tuple(notes)
 
 
 def settle(values: Mapping[str, Any], limits: Limits, checkpoint: str = FROZEN) -> Settled:
