@@ -22,7 +22,7 @@ BENCH_PYTHON := $(BENCH_VENV)/bin/python
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format types contracts bench clean \
+.PHONY: help run test lint format types contracts bench bench-app clean \
 	environment test-environment bench-environment
 
 # $(call make-environment,FOLDER): a fresh virtual environment, or one line that says what is
@@ -61,7 +61,7 @@ endef
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1 | \2/p' Makefile | while IFS='|' read -r name text; do \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1 | \2/p' Makefile | while IFS='|' read -r name text; do \
 	  printf '%-14s%s\n' "$$name" "$$text"; done
 
 run: environment ## start the app on port 8501 (another one: make run PORT=8600)
@@ -86,6 +86,10 @@ contracts: test-environment ## check which module may import which
 
 bench: bench-environment ## time the decoder beside its peers (they get an environment of their own)
 	$(BENCH_PYTHON) -m benchmarks $(BENCH_ARGS)
+
+bench-app: test-environment ## time a changed control on every page, then fifty visitors at once
+	$(VENV_PYTHON) -m benchmarks.app_latency $(BENCH_ARGS)
+	$(VENV_PYTHON) -m benchmarks.app_visitors
 
 clean: ## remove the environments and everything generated
 	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
