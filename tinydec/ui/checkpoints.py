@@ -125,12 +125,14 @@ def _running() -> str:
 
 
 def _take_file() -> None:
-    """Check a newly chosen file; it replaces what runs only when the core accepts it."""
-    refused = st.session_state.pop("_refusal", None)
+    """Check a newly chosen file; it replaces what runs only when the core accepts it.
+
+    An empty chooser changes nothing: the browser empties it for a moment when a visitor chooses
+    the next file. The way back has a button of its own.
+    """
+    st.session_state.pop("_refusal", None)
     chosen = st.session_state.get("_file")
     if chosen is None:
-        if refused is None:  # otherwise the file taken out of the chooser never ran
-            _drop_upload()
         return
     data = chosen.getvalue()
     upload = Upload(chosen.name, data, hashlib.sha256(data).hexdigest())
