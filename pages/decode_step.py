@@ -33,7 +33,8 @@ node = explain(recording, element)
 with above:
     ui.contract(
         "A decode step turns one token into one row of logits. Click any number to see the "
-        "arithmetic that made it; layers, heads and positions count from 0.",
+        "arithmetic that made it; layers, heads and positions count from 0. Names are GPT-2's: "
+        "h.1.q are the queries (q) of block (layer) 1, whatever the head.",
         node.formula.latex,
         f"{node.name} = {filled(node, ui.digits, 4)}",
     )

@@ -22,7 +22,7 @@ selection = study.selection
 
 ui.contract(
     "A policy turns one row of logits, and one uniform number when it samples, into a token.",
-    r"p = \text{top-}p\big(\text{top-}k(\operatorname{softmax}(z / T))\big),\quad "
+    r"p = \text{top-}p\big(\text{top-}k(\operatorname{softmax}(z / \tau))\big),\quad "
     r"\text{token} = \min\{i : u < \operatorname{CDF}(i)\}",
     policy.numbers(vocabulary, selection),
 )

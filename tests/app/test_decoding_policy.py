@@ -75,7 +75,7 @@ def test_moved_slider_leaves_the_generator_as_it_was(repository: Path) -> None:
     assert any(t.startswith("Move a slider") for t in said(app))
     app.slider(key="temperature").set_value(5.0).run()
     line = next(t for t in said(app) if t.startswith("You moved the policy"))
-    assert "from sample, T 1, top-k 3 to sample, T 5, top-k 3" in line
+    assert "from sample, temperature 1, top-k 3 to sample, temperature 5, top-k 3" in line
     assert "0 numbers consumed" in line
     app.number_input(key="seed").set_value(42).run()
     line = next(t for t in said(app) if t.startswith("Seed or step moved"))

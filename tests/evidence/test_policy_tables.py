@@ -91,7 +91,7 @@ def test_other_policies_get_the_same_number() -> None:
     selection = policy_tables.choose_for(ROW, TOP_3, draw)
     others = policy_tables.neighbours(TOP_3, 5)
     table = policy_tables.other_policies(VOCABULARY, selection, draw, others)
-    assert table["policy"][0] == "sample, T 1, top-k 3"
+    assert table["policy"][0] == "sample, temperature 1, top-k 3"
     sampled = table[table["drawn"] == "1 number"]
     assert set(sampled["uniform"]) == {draw.uniform}
     assert table["same state before"].all()

@@ -60,10 +60,10 @@ RECORD = TableSchema(
 
 
 def policy_text(policy: Policy) -> str:
-    """Return a policy in words, such as ``sample, T 0.5, top-k 3``."""
+    """Return a policy in words, such as ``sample, temperature 0.5, top-k 3``."""
     if not policy.samples:
         return "greedy"
-    words = ["sample", f"T {policy.temperature:g}"]
+    words = ["sample", f"temperature {policy.temperature:g}"]
     if policy.top_k is not None:
         words.append(f"top-k {policy.top_k}")
     if policy.top_p is not None:

@@ -78,7 +78,7 @@ def policy_figure(picture: PolicyPicture, *, height: int = 370) -> go.Figure:
     shares = picture.probabilities[ids].tolist()
     traces.append(marks(shares, range(len(ids)), expected, panel=5))
     panels = spans(5, 0.025)
-    probability = {"range": [0, 1.18], "tickvals": [0, 1]}
+    probability = {"range": [-0.09, 1.18], "tickvals": [0, 1]}
     x_axes = [
         {"domain": panels[0], "nticks": 3},
         *({"domain": p} | probability for p in panels[1:]),

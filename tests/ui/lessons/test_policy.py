@@ -71,7 +71,7 @@ def seen(**changes) -> policy.Seen:
 def test_moved_slider_is_said_to_consume_nothing() -> None:
     hot = seen(policy=replace(TOP_3, temperature=2.0), token="A")
     text = policy.moved_text(seen(), hot)
-    assert "from sample, T 1, top-k 3 to sample, T 2, top-k 3" in text
+    assert "from sample, temperature 1, top-k 3 to sample, temperature 2, top-k 3" in text
     assert "0 numbers consumed" in text
     assert "Y → A" in text
     assert "still Y" in policy.moved_text(seen(), replace(hot, token="Y"))

@@ -104,7 +104,7 @@ def _titles(policy: Policy, seeds: int) -> tuple[str, str, str, str, str]:
     top_p = policy.top_p if policy.samples else None
     return (
         "final<br>logits",
-        f"softmax<br>T={temperature:g}",
+        f"softmax<br>τ={temperature:g}",
         f"top-k<br>{'all' if top_k is None else top_k}",
         f"top-p<br>{'all' if top_p is None else f'{top_p:g}'}",
         f"{seeds}<br>seeds",
