@@ -53,6 +53,7 @@ with st.container(key="verdicts"):
         st.info(f"No verdicts for this checkpoint. {prose(report)}")
     else:
         cards = home.verdict_cards(report, pages)
+        st.markdown(home.cards_text(cards))
         ui.cards(cards, label="Verdicts, each with the page that proves it")
 
 ui.look_for(
@@ -63,7 +64,11 @@ ui.disclaimer()
 
 st.header("This turn in numbers", anchor=False)
 numbers = loop_tables.logit_rows(vocabulary, trace)
-ui.table(numbers[numbers["step"] == step], label=f"Logits and probabilities at step {step}")
+ui.table(
+    numbers[numbers["step"] == step],
+    label=f"Logits and probabilities at step {step}",
+    headings={"token_id": "id"},
+)
 ui.download(
     "Logits of every step as CSV",
     lambda: write_csv(numbers, loop_tables.LOGIT_ROWS),

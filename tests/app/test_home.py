@@ -88,8 +88,11 @@ def test_cards_show_the_audit_and_link_to_its_pages(repository: Path, report: Au
     for name in ("positions-reset", "wrong-layer"):
         found = [f for f in report.failures if f.fault.name == name and f.cannot_act is None]
         assert digits(max(f.result.max_abs_error for f in found), 3) in cards
-        assert f"rejected on {len(found)} of {len(found)}" in cards
+        acted = f"rejected on {len(found)} of {len(found)}"
+        everywhere = len(found) == len(report.equivalence.prefixes)
+        assert (f"{acted}</div>" if everywhere else f"{acted} longer than one token") in cards
     assert "256 bytes" in cards
+    assert any(m.value.startswith("6 checks on this model") for m in app.markdown)
     assert cards.count('class="good"') == 6
     pages = {info.url_path for info in CATALOGUE.existing()}
     assert cards.count("<a href=") == 5 + ("memory" in pages)

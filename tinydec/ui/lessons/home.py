@@ -107,18 +107,31 @@ def verdict_cards(report: AuditReport, pages: Collection[str]) -> list[Card]:
     return [replace(card, href=_first_of(card.href.split(), pages)) for card in cards]
 
 
+def cards_text(cards: Collection[Card]) -> str:
+    """Return what the cards are about and what a click on one does."""
+    return (
+        f"{digits(len(cards))} checks on this model: a run with a cache must give the same logits "
+        "as one without, and two caches broken on purpose must not. Each card leads to its proof."
+    )
+
+
 def _first_of(wanted: Collection[str], pages: Collection[str]) -> str:
     return next((page for page in wanted if page in pages), "")
 
 
 def _failure_card(report: AuditReport, name: str) -> Card:
     title = _FAULTS[name]
-    found = [f for f in report.failures if f.fault.name == name and f.cannot_act is None]
+    every = [f for f in report.failures if f.fault.name == name]
+    found = [f for f in every if f.cannot_act is None]
     if not found:
         return Card(title, "cannot act", href=_FAILURE_PAGES)
     rejected = sum(f.rejected for f in found)
     worst = max(f.result.max_abs_error for f in found)
     verdict = f"rejected on {rejected} of {len(found)}"
+    # Where a fault cannot act, nothing is left to reject.
+    lengths = {f.case.length for f in every if f.cannot_act is not None}
+    if lengths == {1}:
+        verdict += " longer than one token"
     return Card(
         title, f"off by {digits(worst, 3)}", verdict, rejected == len(found), _FAILURE_PAGES
     )
@@ -168,7 +181,8 @@ def published_caption(report: AuditReport, source: str) -> str:
     return (
         f"Published: {source}. Measured: {ours} "
         f"(`{report.checkpoint.digest[:12]}`), {report.spec.dtype}, computed by this page. "
-        "Why a value may differ stands in the CSV's last column."
+        "Why a value may differ stands in the CSV's last column. The course counts layers from 1: "
+        "its layer 2 is layer 1 here."
     )
 
 
