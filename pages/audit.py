@@ -84,7 +84,10 @@ checks = lab_tables.checks(
     check for stage in report.stages if stage.number <= judged for check in stage.checks
 )
 ui.table(checks, label="Checks of the audit")
-st.caption(audits.sharpness_text(bench))
+st.caption(
+    f"{audits.sharpness_text(bench)} That and every logit error above are from the runs of this "
+    "session; the 16 prefixes of the equivalence have numbers of their own."
+)
 csv_button("Checks as CSV", checks, lab_tables.CHECKS)
 
 ui.exercise(

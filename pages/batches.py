@@ -91,7 +91,12 @@ ui.look_for(
 )
 slots = batch_tables.slots(vocabulary, trace, place)
 with st.expander(f"Slots of the {layout} layout as a table"):
-    ui.table(slots, label=f"Slots, {layout} layout", verdicts=("new", "seen"))
+    ui.table(
+        slots,
+        label=f"Slots, {layout} layout",
+        headings={"written_by": "written by"},
+        verdicts=("new", "seen"),
+    )
 
 st.header("Who sees what", anchor=False)
 st.html(lanes.masks_html(vocabulary, trace.steps[place], layout))
@@ -113,12 +118,29 @@ isolation = batch_tables.isolation_rows(records)
 ui.table(
     isolation,
     label="Rows against solo runs",
+    headings={
+        "max_abs_error": "largest logit error",
+        "tokens_equal": "same tokens",
+        "draws_equal": "same draws",
+        "stop_equal": "same stop",
+        "excused": "near-tie excused",
+    },
     verdicts=("tokens_equal", "draws_equal", "stop_equal", "passed"),
+)
+
+st.caption(
+    "These errors are those of this batch: each row's logits beside the same request alone. "
+    "Cache against no cache, on the 16 prefixes, is another comparison, with a largest error of "
+    "its own."
 )
 
 st.header("How each row ended", anchor=False)
 stops = batch_tables.stops(vocabulary, trace)
-ui.table(stops, label="How each row ended")
+ui.table(
+    stops,
+    label="How each row ended",
+    headings={"last_step": "last step", "stop_reason": "stop reason"},
+)
 st.caption(
     "A batch has no stop reason. Each row keeps its own, recorded in the step in which it applied; "
     "a row that you cancel has none."

@@ -69,7 +69,7 @@ st.caption(f"The rules at step {step}, in the order in which they win.")
 
 st.header("Every turn", anchor=False)
 turns = loop_tables.turns(vocabulary, trace)
-ui.table(turns, label="Every turn of the loop", headings=loop.HEADINGS)
+ui.table(loop.shown_turns(turns), label="Every turn of the loop", headings=loop.HEADINGS)
 with st.container(horizontal=True):
     ui.download(
         "Turns as CSV",

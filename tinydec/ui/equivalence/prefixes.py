@@ -27,6 +27,10 @@ from tinydec.verification.faults import DELIBERATE
 #: Tokens of a large vocabulary whose differences are shown as numbers; the CSV has them all.
 MOST_COLUMNS = 32
 
+#: The last column of the published values is prose.
+_WRAPPED = """<style>.st-key-published .td-table td:last-child { white-space: normal;
+min-width: 16rem; font-family: inherit; }</style>"""
+
 
 def prefixes_view(run: CurrentRun) -> None:
     """Every prefix: differences by token, errors on a log axis, the two failures beside them."""
@@ -50,7 +54,8 @@ def prefixes_view(run: CurrentRun) -> None:
     st.caption(
         "Token by token: one token is prefilled, every later one is decoded. ULP counts the "
         "representable numbers between two logits. A dash: the failure cannot act there. In the "
-        "picture an exact 0 stands at the left edge."
+        "picture an exact 0 stands at the left edge. The largest error is the one over these "
+        f"{len(found.prefixes)} prefixes; batches and the audit run sessions of their own."
     )
     downloads(report, "prefix_equivalence.csv", "prefix_logits.csv", "deliberate_failures.csv")
     with st.expander(f"All {len(found.rows)} runs: every split into prefill and decode"):
@@ -58,10 +63,15 @@ def prefixes_view(run: CurrentRun) -> None:
     with st.expander("The differences by token, as numbers"):
         show.table(_token_rows(report), label="Difference of every logit, prefix by prefix")
     st.header("Published beside measured", anchor=False)
-    show.table(_published_rows(report), label="The course's published values beside measured ones")
+    with st.container(key="published"):
+        st.html(_WRAPPED)
+        show.table(
+            _published_rows(report), label="The course's published values beside measured ones"
+        )
     st.caption(
         "The course's own checkpoint is not published. What depends on weights may differ; what "
-        "depends on sizes alone must not."
+        "depends on sizes alone must not. The course counts layers from 1: its layer 2 is layer 1 "
+        "here."
     )
     show.disclaimer()
     downloads(report, "published_vs_measured.csv")

@@ -67,6 +67,11 @@ def tolerance_view(run: CurrentRun) -> None:
         show.table(
             frame.drop(columns="model"),
             label="Effect of each fault on this model",
+            headings={
+                "fault_id": "no.",
+                "max_abs_error": "largest logit difference",
+                "moves_logits": "moves logits",
+            },
             verdicts=("moves_logits",),
         )
     with st.container(horizontal=True):

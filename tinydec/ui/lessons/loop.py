@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pandas as pd
+
 from tinydec.generation.generate import generate
 from tinydec.generation.stop_rules import explain_stop, rule_checks
 from tinydec.generation.stopping import (
@@ -28,7 +30,7 @@ from tinydec.verification.trace_pair import TracePair
 HEADINGS = {
     "consumed now": "new inputs",
     "highest logit": "highest",
-    "uniform": "u",
+    "uniform": "u, the number drawn",
     "stop reason": "stop",
 }
 
@@ -67,6 +69,11 @@ def numbers(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:
         f"x{last + 1} = {trace.policy.kind}({len(selection.logits)} logits at position {last}, "
         f"{what}) = {vocabulary.tokens[record.returned_id]}"
     )
+
+
+def shown_turns(turns: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of turns without the column of drawn numbers where none was drawn."""
+    return turns.drop(columns="uniform") if turns["uniform"].isna().all() else turns
 
 
 def figure_text(vocabulary: Vocabulary, trace: GenerationTrace, step: int) -> str:

@@ -175,8 +175,8 @@ def limit_text(checkpoint: Checkpoint, found: PositionRun) -> str:
     trace, rows = found.trace, checkpoint.config.n_positions
     consumed, returned = len(trace.consumed_ids), len(trace.returned_ids)
     text = (
-        f"Inputs consumed: {consumed}. Tokens returned: {returned}, the last of which is never "
-        "consumed. "
+        f"At the end of the run: {consumed} input{'s' * (consumed != 1)} consumed, {returned} "
+        f"token{'s' * (returned != 1)} returned, the last of which is never consumed. "
     )
     if consumed == rows:
         return text + (
