@@ -11,6 +11,9 @@ from tinydec.figures.log_axis import LogAxis, short
 from tinydec.figures.palette import CACHED, ERROR
 from tinydec.figures.style import LINE, finish
 
+#: Powers of ten left free for the label of the smallest error, which stands to its left.
+_LABEL_ROOM = 3
+
 
 def gate_figure(
     names: Sequence[str],
@@ -46,9 +49,17 @@ def gate_figure(
         col=1,
     )
     figure.add_vline(x=1, line={"color": LINE, "width": 1}, col=1, row=1)
-    axis = LogAxis.around([noise, tolerance, smallest_failure])
+    around = LogAxis.around([noise, tolerance, smallest_failure])
+    axis = LogAxis(around.low - _LABEL_ROOM, around.high)
     points = (
-        ("rounding, largest", noise, CACHED, "circle", "middle right"),
+        # Away from the tolerance's line, which may be close.
+        (
+            "rounding, largest",
+            noise,
+            CACHED,
+            "circle",
+            "middle left" if noise > 0 else "middle right",
+        ),
         ("tolerance", tolerance, ERROR, "line-ns", "middle right"),
         ("3 failures, smallest", smallest_failure, ERROR, "x-thin", "middle left"),
     )

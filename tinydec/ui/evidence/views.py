@@ -117,7 +117,10 @@ def tables_part(run: CurrentRun) -> None:
         start = _slice_control(file, len(frame))
         show.download(file, partial(csv_bytes, report, file), file, key=f"_ev.{file}")
     rows = f"rows {start + 1} to {min(start + SLICE, len(frame))} of {len(frame)}"
-    st.caption(f"{schema.title}: {rows if len(frame) > SLICE else f'{len(frame)} rows'}.")
+    st.caption(
+        f"{schema.title}: {rows if len(frame) > SLICE else f'{len(frame)} rows'}. "
+        "The columns are named as in the CSV; what they mean stands below."
+    )
     show.table(_shown(frame.iloc[start : start + SLICE], schema), label=f"{file}, {rows}")
     with st.expander(f"What the {len(schema.columns)} columns mean"):
         show.table(
