@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_tolerance_below_the_rounding_fails_the_correct_session() -> None:
     [{"faults": ("F19",), "guards_off": ("layer",)}, {"seed": 7}, {"prompt": ("A",)},
      {"checkpoint": "0" * 64}, {"max_new_tokens": 1}],
 )  # fmt: skip
-def test_another_run_is_refused(change: dict[str, object]) -> None:
+def test_another_run_is_refused(change: dict[str, Any]) -> None:
     checkpoint = load_checkpoint()
     spec = replace(faults_spec(checkpoint, "float32"), **change)
     with pytest.raises(InputError, match="faults: expected the checkpoint, a dtype"):
