@@ -51,7 +51,11 @@ if len(vocabulary) > MOST_TOKENS:
 
 st.header("The same numbers", anchor=False)
 stages = policy_tables.stages(vocabulary, selection, study.counts)
-ui.table(stages.head(policy.MOST_ROWS), label="Every stage by token")
+ui.table(
+    stages.head(policy.MOST_ROWS),
+    label="Every stage by token",
+    headings={"(z − max) / T": "(z − max) / τ"},
+)
 st.caption(
     f"The row is the last one after the prompt, whatever the policy; Try beside the prompt offers "
     f"every prefix. {policy.stages_caption(study, len(vocabulary))}"

@@ -39,7 +39,6 @@ with st.container(horizontal=True, vertical_alignment="center"):
             key="_longer",
             on_click=ui.set_controls,
             kwargs={"prompt": longer},
-            type="primary",
         )
     shown = f"Step 0 is the {view.first.phase} pass; beside it stands step {view.step}."
     st.markdown(plan.note or shown, width="content")

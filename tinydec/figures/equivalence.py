@@ -255,7 +255,8 @@ def choices_figure(
 
 def _tokens_axis(figure: go.Figure, tokens: Sequence[str]) -> None:
     step = max(1, math.ceil(len(tokens) / _MOST_LABELS))
-    where = {} if figure._grid_ref is None else {"col": 1, "row": 1}
+    # A panel beside another is narrow on a phone: labels stand upright there.
+    where = {} if figure._grid_ref is None else {"col": 1, "row": 1, "tickangle": -90}
     figure.update_xaxes(
         tickvals=list(range(0, len(tokens), step)),
         ticktext=[_shown(token, 8) for token in tokens[::step]],

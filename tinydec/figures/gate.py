@@ -90,8 +90,8 @@ def gate_figure(
         row=2,
         col=1,
     )
-    figure.update_xaxes(range=[0, 1.6], tickvals=[0, 0.5, 1], tickformat=".0%", row=1)
-    values, labels = axis.ticks(6)
+    figure.update_xaxes(range=[0, 2], tickvals=[0, 0.5, 1], tickformat=".0%", row=1)
+    values, labels = axis.ticks(4)
     figure.update_xaxes(type="log", range=axis.range, tickvals=values, ticktext=labels, row=2)
     figure.update_xaxes(title_text="largest logit error", row=2)
     figure.update_yaxes(autorange="reversed", showgrid=False)
