@@ -73,10 +73,27 @@ if st.toggle("Switch on all 42 in turn, variants included", key="_all"):
     )
     passed = int(rows["passed"].sum())
     st.text(f"{passed} of {len(rows)} are caught at their own stage, or cannot act here.")
-    ui.table(rows[list(lab_page.SHOWN_VERDICT)], label="Kill matrix", verdicts=("passed",))
+    ui.table(
+        rows[list(lab_page.SHOWN_VERDICT)],
+        label="Kill matrix",
+        headings={
+            "stage_expected": "stage expected",
+            "stage_found": "stage found",
+            "first_tensor": "first tensor off",
+            "first_position": "at position",
+            "max_abs_error": "largest logit error",
+            "greedy_changed": "greedy token changed",
+            "caught_by": "caught by",
+        },
+        verdicts=("passed",),
+    )
     csv_button("Kill matrix as CSV", rows, lab_tables.VERDICTS)
 with st.expander("The catalogue, stages included"):
-    ui.table(catalogue, label="Catalogue of faults")
+    ui.table(
+        catalogue,
+        label="Catalogue of faults",
+        headings={"what_goes_wrong": "what goes wrong", "shows_in": "shows in"},
+    )
 st.caption(session.scenario_text(bench.lab.scenario))
 csv_button("Catalogue as CSV", catalogue, lab_tables.FAULTS)
 

@@ -70,12 +70,18 @@ def test_every_fault_and_every_form_is_revealed(warm) -> None:
         app.selectbox(key="faults").set_value(named(fault)).run()
         app.toggle(key="reveal").set_value(True).run()
         fine(app)
-        assert f"{named(fault)}: stage {fault.stage} = {fault.stage}" in html(app)
+        assert (
+            f"{named(fault)}: expected at stage {fault.stage}, found at stage {fault.stage} by"
+            in html(app)
+        )
         assert f"Seen elsewhere: {fault.echoes}." in [t.value for t in app.text]
         for form in fault.variants:
             app.selectbox(key="variant").set_value(form).run()
             fine(app)
-            assert f"({form}): stage {fault.stage} = {fault.stage}" in html(app)
+            assert (
+                f"({form}): expected at stage {fault.stage}, found at stage {fault.stage}"
+                in html(app)
+            )
 
 
 def test_nothing_is_given_away_before_it_is_revealed(warm) -> None:
@@ -84,7 +90,7 @@ def test_nothing_is_given_away_before_it_is_revealed(warm) -> None:
     assert "stage 2" not in html(app)
     assert "faulty" not in html(app)
     app.toggle(key="reveal").set_value(True).run()
-    assert "stage 2 = 2, by cache.reads" in html(app)
+    assert "expected at stage 2, found at stage 2 by cache.reads" in html(app)
     guard = next(t.value for t in app.text if "guard on" in t.value)
     assert "layer of the cache: expected 1, found 0" in guard
 
@@ -121,7 +127,7 @@ def test_each_symptom_leads_to_candidates_that_are_seen_to_happen(warm) -> None:
         assert any(symptom.first_check in m.value for m in app.markdown)
         offered = app.selectbox(key="faults")
         assert offered.options
-        assert f"{offered.value}: stage" in html(app)
+        assert f"{offered.value}: expected at stage" in html(app)
 
 
 def test_mystery_is_solved_stage_by_stage_and_its_link_names_no_fault(warm) -> None:
@@ -135,6 +141,8 @@ def test_mystery_is_solved_stage_by_stage_and_its_link_names_no_fault(warm) -> N
             assert "_mystery.check" not in [b.key for b in app.button]
             app.button(key="_judge").click().run()
         assert html(app).count('<li class="failed">') == 1
+        assert app.button(key="_judge").disabled
+        assert any(f"Stage {fault.stage} failed: name" in m.value for m in app.markdown)
         answer = next(s for s in app.selectbox if s.key and s.key.endswith(".answer"))
         wrong = other if fault is first else fault_by_id("F01" if fault.id != "F01" else "F02")
         answer.set_value(named(wrong)).run()
@@ -150,7 +158,7 @@ def test_mystery_is_solved_stage_by_stage_and_its_link_names_no_fault(warm) -> N
     assert any("Solved" in t.value for t in app.text)
     app.button(key=f"_see.{first.id}").click().run()
     fine(app)
-    assert f"{named(first)}: stage {first.stage}" in html(app)
+    assert f"{named(first)}: expected at stage {first.stage}" in html(app)
 
 
 def _hidden(number: int):

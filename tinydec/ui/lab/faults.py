@@ -72,10 +72,8 @@ def verdict_numbers(row: KillRow) -> str:
     name = named(row.fault, row.variant)
     if not row.acts:
         return f"{name} cannot act here"
-    return (
-        f"{name}: stage {row.stage_found or 'none'} {'=' if row.passed else '≠'} "
-        f"{row.fault.stage}, by {row.caught_by or 'no check'}"
-    )
+    found = f"stage {row.stage_found} by {row.caught_by}" if row.stage_found else "no stage"
+    return f"{name}: expected at stage {row.fault.stage}, found at {found}"
 
 
 def acting_text(exhibit: Exhibit) -> str:

@@ -30,12 +30,16 @@ def draw(run: CurrentRun) -> None:
         case = session.case(run, number)
         state = _state(number)
         left = case.faults[state["found"] :]
+        found = session.session(run, left) if left else None
+        failure = found.report.first_failure if found is not None else None
+        failed = failure is not None and failure.stage <= state["judged"]
+        more = state["judged"] < 6 and bool(left) and not failed
         st.button(
             "Judge the next stage",
             key="_judge",
             icon=":material/fact_check:",
-            type="primary" if state["judged"] < 6 and left else "secondary",
-            disabled=state["judged"] >= 6 or not left,
+            type="primary" if more else "secondary",
+            disabled=not more,
             on_click=_advance,
             args=(number,),
         )
@@ -56,13 +60,13 @@ def draw(run: CurrentRun) -> None:
     )
     for fault in case.faults[: state["found"]]:
         st.success(f"{lab_tables.named(fault)}: {fault.what} Seen elsewhere: {fault.echoes}.")
-    if not left:
+    if found is None:
         _solved(case)
         return
-    found = session.session(run, left)
+    if failure is not None and failed:
+        st.markdown(f"**Stage {failure.stage} failed: name the fault below.**")
     st.html(checklist.checklist_html(found.report, state["judged"]))
-    failure = found.report.first_failure
-    if failure is not None and failure.stage <= state["judged"]:
+    if failed:
         _evidence(found)
         _answer(number, left, state)
 

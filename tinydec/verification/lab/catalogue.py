@@ -132,7 +132,7 @@ CACHE: tuple[Fault, ...] = (
     Fault(
         "F19", "wrong-layer", 2,
         "The second layer attends over the first layer's keys and values.",
-        "what attention read; logits", "course; TensorRT-LLM 16801",
+        "what attention read; logits", "course; TensorRT-LLM issue 16801",
         solo(model=Seams(read_layer=actions.first_layer_for_second), guards_off=_LAYER),
         guard="layer", needs=_TWO_LAYERS, cannot_act=_needs_two_layers,
     ),
