@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 
 from tinydec.generation.policy import Selection
 from tinydec.model.activations import Activations
@@ -92,7 +91,5 @@ def snapshot(activations: Activations) -> Activations:
         for block in activations.blocks
     )
     found = activations._replace(blocks=blocks)
-    embeddings = (found.token_embedding, found.position_embedding, found.embedding)
-    for array in (*embeddings, *chain(*blocks), found.ln_f, found.logit_rows):
-        array.setflags(write=False)
+    found.freeze()
     return found

@@ -87,8 +87,21 @@ class Activations(NamedTuple):
         yield "ln_f", self._rows(self.ln_f)
         yield "logits", self.logits
 
+    def freeze(self) -> None:
+        """Make every array read-only."""
+        freeze(self.token_embedding, self.position_embedding, self.embedding)
+        for block in self.blocks:
+            freeze(*block)
+        freeze(self.ln_f, self.logit_rows)
+
     def _rows(self, rows: Array) -> Array:
         return rows.reshape(self.batch, len(self.positions), -1)  # (B*P, n) -> (B, P, n)
+
+
+def freeze(*arrays: Array) -> None:
+    """Make arrays read-only, because more than one reader holds them."""
+    for array in arrays:
+        array.setflags(write=False)
 
 
 def tensor_names(n_layer: int) -> tuple[str, ...]:

@@ -103,6 +103,7 @@ class Plan:
         """Return (R,): the packed row of each row's last real query."""
         found = np.arange(self.rows)
         if self.groups[0].real.shape == (self.rows, 1):
+            found.setflags(write=False)
             return found  # one query of every row, in order
         base = 0
         for group in self.groups:
@@ -110,6 +111,7 @@ class Plan:
             last = count - 1 - group.real[:, ::-1].argmax(axis=1)  # (G,)
             found[group.members] = base + np.arange(len(last)) * count + last
             base += group.real.size
+        found.setflags(write=False)
         return found
 
     @cached_property

@@ -13,6 +13,7 @@ from tinydec.model.activations import (
     HEAD_TENSORS,
     Activations,
     BlockActivations,
+    freeze,
     tensor_names,
 )
 from tinydec.verification.alignment import first_difference, position_errors
