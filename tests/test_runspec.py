@@ -217,3 +217,9 @@ def test_unknown_fields_are_named() -> None:
         assert refusal(RunSpec.from_dict, values).startswith("run: expected a JSON object, found ")
         message = refusal(RunSpec.from_dict, {"policy": values})
         assert message.startswith("policy: expected a JSON object, found ")
+
+
+@pytest.mark.parametrize("query", [None, "seed=1", [("seed", "1")], 3])
+def test_query_that_is_no_mapping_is_refused(query: Any) -> None:
+    with pytest.raises(InputError, match="URL: expected parameters by name, found"):
+        RunSpec.from_query(query)

@@ -208,6 +208,8 @@ class RunSpec:
         Raises:
             InputError: an unknown parameter, or one that cannot be read or is out of its domain.
         """
+        if not isinstance(query, Mapping):
+            raise InputError(f"URL: expected parameters by name, found {shown(query)}")
         values = _flat(RunSpec())
         for name, text in query.items():
             if name not in _QUERY:

@@ -1,12 +1,14 @@
 """Batched generation: who runs when, and what each row's record holds."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.batches import random_batch, random_model
 from tests.refusals import refusal
+from tinydec.errors import InputError
 from tinydec.generation.batch import run_batch
 from tinydec.generation.batch_trace import CANCELLED, STOPPED
 from tinydec.generation.schedule import JOIN, LEAVE, BatchRequest, Event, timeline
@@ -189,3 +191,15 @@ def test_wrong_requests_are_refused_in_one_line() -> None:
         assert found in refusal(run_batch, FROZEN, [B, request])
     assert "left, right, ragged" in refusal(run_batch, FROZEN, [A], (), "middle")
     assert run_batch(FROZEN, [A], (), RAGGED).layout == RAGGED
+
+
+@pytest.mark.parametrize("requests", [None, "a", A, [A, "b"], [("a", (0,))]])
+def test_what_is_no_request_is_refused(requests: Any) -> None:
+    with pytest.raises(InputError, match="requests: expected a"):
+        run_batch(FROZEN, requests)
+
+
+@pytest.mark.parametrize("schedule", [None, "a", 3, [(1, JOIN, "a")], Event(1, JOIN, "a")])
+def test_what_is_no_schedule_is_refused(schedule: Any) -> None:
+    with pytest.raises(InputError, match="schedule: expected a"):
+        run_batch(FROZEN, [A], schedule)

@@ -138,3 +138,18 @@ def test_append_beyond_the_last_slot_is_refused_and_writes_nothing() -> None:
         cache.append(rows, rows, tags)
     assert cache.length == len(cache.tags) == 2
     assert not cache.keys[:, :, 2:].any()
+
+
+@pytest.mark.parametrize("number", [10**12, 10**19, 2**31, 10**500])
+@pytest.mark.parametrize("name", ["batch", "capacity"])
+def test_cache_that_no_machine_can_hold_is_refused(name: str, number: int) -> None:
+    with pytest.raises(
+        InputError, match=f"cache {name}: expected at most 2147483647, found"
+    ) as info:
+        KVCache(CHECKPOINT, REQUEST, **{name: number})
+    assert len(str(info.value)) < 150
+
+
+def test_cache_beyond_any_memory_is_refused() -> None:
+    with pytest.raises(InputError, match="cache: expected slots that memory can hold, found"):
+        KVCache(CHECKPOINT, REQUEST, batch=2**31 - 1, capacity=2**31 - 1)

@@ -8,6 +8,10 @@ import pytest
 
 from tests.random_models import random_checkpoint
 from tests.rows import REQUEST, distance, run_cached
+from tinydec.errors import InputError
+from tinydec.generation.batch import run_batch
+from tinydec.generation.request import Request
+from tinydec.generation.schedule import BatchRequest
 from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
@@ -21,9 +25,11 @@ from tinydec.model.guards import (
     PositionError,
     StaleCacheError,
     WrongLayerError,
+    check_guards,
 )
 from tinydec.model.prefill import prefill
 from tinydec.model.seams import Seams
+from tinydec.runspec import Policy
 
 CONFIG = ModelConfig(13, 11, 15, 3, 3, 23)
 CHECKPOINT = random_checkpoint(CONFIG, 7)
@@ -259,3 +265,22 @@ def test_cache_of_other_sizes_is_refused(consume: Callable, config: ModelConfig)
     other = random_checkpoint(config, 7)
     error = refused(consume, StaleCacheError, filled(), checkpoint=other, guards=frozenset())
     assert error.expected == "3 layers, 3 heads of width 5"
+
+
+@pytest.mark.parametrize(
+    "guards", [frozenset({"layers"}), {"layer", "x"}, "layer", ["layer"], None]
+)
+def test_unknown_guard_is_refused_wherever_guards_are_given(guards: Any) -> None:
+    for run in (
+        lambda: check_guards(guards),
+        lambda: Request(CHECKPOINT, (0,), Policy(), 1, guards=guards),
+        lambda: run_batch(CHECKPOINT, (BatchRequest("one", (0,)),), guards=guards),
+    ):
+        with pytest.raises(InputError, match="guards: expected a set of checkpoint, layer"):
+            run()
+
+
+def test_any_known_guards_are_accepted() -> None:
+    check_guards(frozenset())
+    check_guards({"layer"})
+    check_guards(GUARDS)

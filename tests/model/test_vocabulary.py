@@ -86,3 +86,26 @@ def test_dict_round_trip() -> None:
 
 def test_numbered_tokens() -> None:
     assert Vocabulary.numbered(3).tokens == ("t0", "t1", "t2")
+
+
+def test_error_about_a_long_token_is_short() -> None:
+    with pytest.raises(InputError) as info:
+        VOCABULARY.encode(["Q" * 10_000])
+    assert len(str(info.value)) < 150
+
+
+@pytest.mark.parametrize("token_ids", [[1.5], ["A"], [None], [[1]]])
+def test_id_that_is_no_integer_is_refused(token_ids: Any) -> None:
+    with pytest.raises(InputError, match="token id: expected an integer, found"):
+        VOCABULARY.decode(token_ids)
+
+
+@pytest.mark.parametrize("tokens", [["A", "B"], "AB", {"A": 0}, None])
+def test_tokens_that_could_change_later_are_refused(tokens: Any) -> None:
+    with pytest.raises(InputError, match="vocabulary: expected a tuple of tokens, found"):
+        Vocabulary(tokens)
+
+
+def test_ids_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        VOCABULARY._ids["A"] = 0  # type: ignore[index]

@@ -22,7 +22,7 @@ from tinydec.model.batch_activations import BatchActivations
 from tinydec.model.batch_cache import LEFT, BatchCache
 from tinydec.model.batch_step import batch_decode_step, batch_prefill
 from tinydec.model.checkpoint import Checkpoint
-from tinydec.model.guards import GUARDS
+from tinydec.model.guards import GUARDS, check_guards
 from tinydec.model.inputs import checked_prompt
 from tinydec.model.seams import CORRECT_BATCH, LEAVE_CACHES, LEAVE_TOKENS, BatchSeams
 from tinydec.runspec import Policy
@@ -59,6 +59,7 @@ def run_batch(
         InputError: see :func:`timeline`; or a prompt, policy or layout outside its domain.
         GuardError: the cache refused a row.
     """
+    check_guards(guards)
     times = timeline(requests, schedule)
     for request in requests:
         checked_prompt(checkpoint, request.prompt_ids)

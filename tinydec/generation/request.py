@@ -24,7 +24,7 @@ from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
 from tinydec.model.full import full_forward
-from tinydec.model.guards import GUARDS
+from tinydec.model.guards import GUARDS, check_guards
 from tinydec.model.inputs import checked_ids, integer_id
 from tinydec.model.prefill import prefill
 from tinydec.runspec import Policy, check_integer
@@ -59,11 +59,12 @@ class Request:
 
         Raises:
             InputError: an empty or too long prompt, an unknown id, there or among the stop
-                tokens, a policy, seed or ``max_new_tokens`` outside its domain.
+                tokens, a policy, seed or ``max_new_tokens`` outside its domain, an unknown guard.
         """
         ids = checked_ids(checkpoint, prompt_ids)
         if len(ids) != 1:
             raise InputError(f"prompt: expected one sequence of ids, found {len(ids)}")
+        check_guards(guards)
         policy.check_vocabulary(checkpoint.config.vocab_size)
         if max_new_tokens is not None:
             check_integer("max_new_tokens", max_new_tokens, 1)

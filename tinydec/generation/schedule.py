@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tinydec.errors import InputError
 from tinydec.runspec import Policy, check_integer, shown
@@ -89,15 +90,18 @@ class Timeline:
     leaves: dict[str, int]
 
 
-def timeline(requests: Sequence[BatchRequest], schedule: Iterable[Event] = ()) -> Timeline:
+def timeline(requests: Sequence[BatchRequest], schedule: Sequence[Event] = ()) -> Timeline:
     """Return who joins and leaves when; a request without a join event joins at step 0.
 
     Requests that join at the same step do so in the order of ``requests``.
 
     Raises:
-        InputError: no request, an id twice, an event for an unknown request, two events of one
-            kind for a request, or a request that leaves before it joins.
+        InputError: other values than requests and events, no request, an id twice, an event for
+            an unknown request, two events of one kind for a request, or a request that leaves
+            before it joins.
     """
+    _check_types("requests", requests, BatchRequest)
+    _check_types("schedule", schedule, Event)
     if not requests:
         raise InputError("requests: expected at least one, found none")
     known: dict[str, BatchRequest] = {}
@@ -125,3 +129,11 @@ def timeline(requests: Sequence[BatchRequest], schedule: Iterable[Event] = ()) -
         key=lambda entry: entry[0],  # sorting is stable: the order of requests within a step
     )
     return Timeline(tuple(joins), steps[LEAVE])
+
+
+def _check_types(name: str, values: Any, kind: type) -> None:
+    if not isinstance(values, list | tuple):
+        raise InputError(f"{name}: expected a list of {kind.__name__}, found {shown(values)}")
+    for value in values:
+        if not isinstance(value, kind):
+            raise InputError(f"{name}: expected a {kind.__name__}, found {shown(value)}")

@@ -16,9 +16,13 @@ from tinydec.model.guards import (
     StaleCacheError,
 )
 from tinydec.model.seams import Seams
-from tinydec.runspec import check_integer
+from tinydec.runspec import check_integer, shown
 
 Array = NDArray[Any]
+
+
+#: Most slots of a layer, and most sequences side by side.
+_MOST_SLOTS = 2**31 - 1
 
 
 class CacheOwner(NamedTuple):
@@ -120,16 +124,26 @@ class KVCache:
             capacity: slots per layer; the model's context unless given.
 
         Raises:
-            InputError: batch or capacity that is no integer >= 1.
+            InputError: batch or capacity that is no integer from 1 to 2^31 - 1, or a cache that
+                memory cannot hold.
         """
         config = checkpoint.config
         slots = config.n_positions if capacity is None else capacity
         for name, number in (("batch", batch), ("capacity", slots)):
             check_integer(f"cache {name}", number, 1)
+            if number > _MOST_SLOTS:
+                raise InputError(
+                    f"cache {name}: expected at most {_MOST_SLOTS}, found {shown(number)}"
+                )
         shape = (batch, config.n_head, slots, config.d_h)
-        self.layers = tuple(
-            LayerCache(layer, shape, checkpoint.dtype) for layer in range(config.n_layer)
-        )
+        try:
+            self.layers = tuple(
+                LayerCache(layer, shape, checkpoint.dtype) for layer in range(config.n_layer)
+            )
+        except (MemoryError, ValueError):  # the latter where the bytes are beyond any address
+            raise InputError(
+                f"cache: expected slots that memory can hold, found {batch} x {slots}"
+            ) from None
         self.owner = CacheOwner(checkpoint.digest, request_id)
         self.capacity = slots
         self.consumed: list[tuple[int, ...]] = []

@@ -5,7 +5,11 @@ Each refusal has its own exception, which tells what was expected and what was f
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
+
+from tinydec.errors import InputError
+from tinydec.runspec import shown
 
 
 class GuardError(RuntimeError):
@@ -51,3 +55,15 @@ class ContextOverflowError(GuardError):
 
 #: Guards by name; a fault lab can switch one off to see what it keeps out.
 GUARDS: frozenset[str] = frozenset({"checkpoint", "request", "layer", "position", "overflow"})
+
+
+def check_guards(guards: Collection[str]) -> None:
+    """Refuse a guard that there is not.
+
+    Raises:
+        InputError: an unknown name, or no set of names.
+    """
+    if not isinstance(guards, set | frozenset) or not guards <= GUARDS:
+        raise InputError(
+            f"guards: expected a set of {', '.join(sorted(GUARDS))}, found {shown(guards)}"
+        )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from tinydec.errors import InputError
+from tinydec.runspec import shown
 
 #: How many valid tokens an error lists before it only counts the rest.
 _LISTED = 32
@@ -26,9 +30,11 @@ class Vocabulary:
     tokens: tuple[str, ...]
     bos: str | None = None
     eos: str | None = None
-    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+    _ids: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tokens, tuple):
+            raise InputError(f"vocabulary: expected a tuple of tokens, found {shown(self.tokens)}")
         if not self.tokens:
             raise InputError("vocabulary: expected at least one token, found none")
         ids: dict[str, int] = {}
@@ -51,7 +57,7 @@ class Vocabulary:
                 raise InputError(
                     f"vocabulary {name}: expected one of its tokens, found {special!r:.60}"
                 )
-        object.__setattr__(self, "_ids", ids)
+        object.__setattr__(self, "_ids", MappingProxyType(ids))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -77,17 +83,19 @@ class Vocabulary:
             raise InputError("prompt: expected at least one token, found none")
         for token in tokens:
             if token not in self._ids:
-                raise InputError(f"token: expected one of {self._listing()}, found {token!r}")
+                raise InputError(f"token: expected one of {self._listing()}, found {shown(token)}")
         return tuple(self._ids[token] for token in tokens)
 
     def decode(self, token_ids: Iterable[int]) -> str:
         """Return the tokens of some ids, joined by single spaces.
 
         Raises:
-            InputError: an id outside 0 to V - 1.
+            InputError: an id that is no integer or outside 0 to V - 1.
         """
         words = []
         for token_id in token_ids:
+            if not isinstance(token_id, int | np.integer):
+                raise InputError(f"token id: expected an integer, found {shown(token_id)}")
             if not 0 <= token_id < len(self.tokens):
                 raise InputError(
                     f"token id: expected 0 to {len(self.tokens) - 1}, found {token_id}"
