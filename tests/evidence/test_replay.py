@@ -212,3 +212,13 @@ def test_argmax_and_ulp_beyond_what_logits_allow_are_named(
         forged(files, "prefix_equivalence.csv", lambda rows: set_cell(rows, 3, place, value))
     )
     assert str(found.first_difference).startswith(f"prefix_equivalence.csv, row 3, column {column}")
+
+
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "stops.csv"])
+def test_length_that_the_manifest_gets_wrong_is_named(files: dict[str, bytes], name: str) -> None:
+    manifest = json.loads(files["manifest.json"])
+    right = manifest["files"][name]["bytes"]
+    manifest["files"][name]["bytes"] = right + 1
+    found = replay_bundle(files | {"manifest.json": json.dumps(manifest).encode()})
+    assert str(found.first_difference) == f"{name}: expected {right + 1} bytes, found {right}"
+    assert not found.passed

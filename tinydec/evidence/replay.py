@@ -155,13 +155,19 @@ def _report(used: Checkpoint, manifest: Manifest) -> Report:
 
 
 def _whole(name: str, files: Mapping[str, bytes], manifest: Manifest) -> list[Difference]:
-    """Say whether a file is there and has the recorded hash."""
+    """Say whether a file is there and has the recorded hash and length."""
     if name not in files:
         return [Difference(name, None, None, "the file", "none")]
     entry, data = manifest.files.get(name), files[name]
-    if entry is None or entry.sha256 == sha256(data):
+    if entry is None:
         return []
-    return [Difference(name, None, None, f"SHA-256 {entry.sha256[:12]}…", f"{sha256(data)[:12]}…")]
+    found = []
+    if entry.sha256 != sha256(data):
+        digests = (f"SHA-256 {entry.sha256[:12]}…", f"{sha256(data)[:12]}…")
+        found.append(Difference(name, None, None, *digests))
+    if entry.bytes != len(data):
+        found.append(Difference(name, None, None, f"{entry.bytes} bytes", str(len(data))))
+    return found
 
 
 def _listed(manifest: Manifest, known: tuple[str, ...]) -> list[Difference]:
