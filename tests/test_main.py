@@ -62,6 +62,18 @@ def test_tables_without_pandas_are_refused_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_core_libraries_that_are_missing_are_one_line(repository: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-m", "tinydec", "generate"],  # -S: no site-packages
+        cwd=repository, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "tinydec: numpy and safetensors are not installed here: "
+        'run "make run" once, then ". .venv/bin/activate"\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [

@@ -1,5 +1,6 @@
 """Bad input, as a user meets it: one line on standard error, exit code 2, nothing written."""
 
+import io
 import json
 import os
 import subprocess
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from tinydec.__main__ import main
+from tinydec.cli import evidence, faults
+from tinydec.cli.parser import read_options
 from tinydec.model.checkpoint import canonical_json
 from tinydec.model.storage import FROZEN_PATH, load_checkpoint
 
@@ -128,9 +132,12 @@ GENERATE = [
     (["--no-such-option"], "unrecognized arguments: --no-such-option"),
     (["--temp", "1"], "unrecognized arguments: --temp 1"),
     (["--seed"], "argument --seed: expected one argument"),
+    (["--dtype", ""], "dtype: expected one of float16, float32, float64, found ''"),
+    (["--policy", ""], "policy: expected one of greedy, sample, found ''"),
+    (["--prompt", "Q" * 5000], "found 'QQQ"),
 ]  # fmt: skip
 OTHERS = [
-    ([], "command: expected one of audit, replay, faults, generate, train, memory, found none"),
+    ([], "replay, faults, generate, train, memory, found none (try --help)"),
     (["dream"], "invalid choice: 'dream'"),
     (["audit"], "the following arguments are required: --out"),
     (["audit", "--out", "file"], "output file: expected a new or empty directory, found a file"),
@@ -157,6 +164,9 @@ OTHERS = [
     (["memory", "--model", "HAL"], "model: expected one of GPT-2 small"),
     (["memory", "--tokens", "5"], "tokens: expected a whole number of at least 1 and at most 4"),
     (["memory", "--tokens", "1.5"], "tokens: expected an integer, found '1.5'"),
+    (["audit", "--out", "new", "--dtype", ""], "dtype: expected one of"),
+    (["faults", "--out", "new", "--dtype", ""], "dtype: expected one of"),
+    (["audit", "--out", "new", "--fault", ""], "fault: expected"),
     (["memory", "--batch", "0"], "batch: expected a whole number of at least 1, found 0"),
     (["memory", "--dtype", "bf16"], "dtype: expected one of float64"),
     (["memory", "--model", "GPT-2 small", "--checkpoint", "x"], "found both"),
@@ -226,3 +236,94 @@ def test_error_line_survives_a_terminal_that_knows_only_ascii(tmp_path: Path) ->
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert_refused(done, "token: expected one of")
+
+
+VALUES = {
+    "audit": ["prompt", "temperature", "top-k", "top-p", "seed", "dtype", "tolerance", "fault",
+              "checkpoint", "out"],
+    "replay": ["checkpoint"],
+    "faults": ["dtype", "tolerance", "checkpoint", "out"],
+    "generate": ["prompt", "policy", "temperature", "top-k", "top-p", "seed", "max-new-tokens",
+                 "stop-tokens", "dtype", "checkpoint"],
+    "train": ["seed", "checkpoint", "out"],
+    "memory": ["model", "tokens", "batch", "dtype", "checkpoint"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [(c, n) for c, names in VALUES.items() for n in names]
+)
+def test_two_dashes_are_no_value(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    needed = {"replay": ["none"], "audit": ["--out", "a"], "faults": ["--out", "a"],
+              "train": ["--out", "a"]}  # fmt: skip
+    assert main([command, *needed.get(command, []), f"--{name}=--"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert "found" in line
+    assert "'--'" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_faults_are_read_although_they_come_as_a_list() -> None:
+    options = read_options(["audit", "--out", "a", "--fault", "F01", "--fault", "F02"])
+    assert options.faults == ["F01", "F02"]
+
+
+@pytest.mark.parametrize("command", ["audit", "faults", "train"])
+def test_output_is_checked_before_anything_is_computed(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def computed(*_: Any, **__: Any) -> None:
+        raise AssertionError("computed before the output was checked")
+
+    monkeypatch.setattr(evidence, "run_audit", computed)
+    monkeypatch.setattr(faults, "run_faults", computed)
+    monkeypatch.setattr("tinydec.training.train_to_file", computed)
+    (tmp_path / "kept").write_text("mine", encoding="utf-8")
+    out = tmp_path if command != "train" else tmp_path / "none" / "new"
+    assert main([command, "--out", str(out)]) == 2
+    assert "expected" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main([command, "--out", str(tmp_path / "new")]) == 2
+    assert "expected an open standard output" in capsys.readouterr().err
+
+
+class Full(io.StringIO):
+    """A stream with no room left."""
+
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--tolerance", "1e-9"], 1)])
+def test_text_that_is_lost_after_the_files_were_written_changes_no_code(
+    options: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", Full())
+    out = tmp_path / "new"
+    assert main(["audit", "--out", str(out), *options]) == code
+    files = len(list(out.iterdir()))
+    assert capsys.readouterr().err == (
+        "tinydec: output: expected one that can be written, found: No space left on device; "
+        f"Wrote {files} files to {out}; exit code {code}\n"
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs /dev/full and shell redirections")
+@pytest.mark.parametrize("redirection", ["2> /dev/full", "2>&-", "> /dev/full 2> /dev/full"])
+def test_full_or_closed_standard_error_keeps_the_code(tmp_path: Path, redirection: str) -> None:
+    line = f'exec "{sys.executable}" -m tinydec generate --seed x {redirection}'
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=variables(), check=False)
+    assert done.returncode == 2
+
+
+def test_error_line_is_never_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--prompt", "Q" * 5000]) == 2
+    assert len(capsys.readouterr().err) < 200

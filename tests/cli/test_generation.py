@@ -3,6 +3,7 @@
 import io
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -10,8 +11,12 @@ from tests.command_line import SAMPLED, printed, values
 from tests.random_models import random_checkpoint
 from tinydec.__main__ import main
 from tinydec.model.config import ModelConfig
-from tinydec.model.storage import save_checkpoint
+from tinydec.model.storage import load_checkpoint, save_checkpoint
 from tinydec.model.vocabulary import Vocabulary
+from tinydec.runspec import RunSpec
+from tinydec.ui.domains import Limits
+from tinydec.ui.pages import PAGES
+from tinydec.ui.parameters import read_query, settle
 
 
 def test_greedy_trace_is_the_published_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,3 +120,32 @@ def test_other_tokens_reach_a_terminal_that_knows_only_ascii(
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     assert main(["generate", "--checkpoint", str(path)]) == 0
     assert b"\\u732b" in raw.getvalue()
+
+
+OPTIONS = [
+    [],
+    SAMPLED[1:],
+    ["--prompt", "<bos> A", "--policy", "sample", "--temperature", "0.1", "--top-p", "0.9"],
+    ["--no-cache", "--dtype", "float64", "--seed", "7", "--max-new-tokens", "2"],
+    ["--stop-tokens", "B X", "--policy", "sample", "--top-k", "2"],
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+def test_link_to_the_app_opens_the_same_run(
+    capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    last = printed(capsys, ["generate", *options]).splitlines()[-1]
+    path, _, query = last.removeprefix("In the app: ").partition("?")
+    assert path in {f"/{page.url_path}" for page in PAGES}
+    limits = Limits.of(load_checkpoint())
+    reading = read_query(parse_qs(query, keep_blank_values=True), limits)
+    assert reading.notes == ()
+    wanted = values(capsys, ["generate", *options])["run"]
+    assert settle(reading.values, limits).spec == RunSpec.from_dict(wanted)
+
+
+def test_another_decoder_has_no_link(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    save_checkpoint(random_checkpoint(ModelConfig(3, 2, 2, 1, 1, 3), 3), path)
+    assert "In the app" not in printed(capsys, ["generate", "--checkpoint", str(path)])

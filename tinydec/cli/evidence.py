@@ -26,8 +26,9 @@ def audit(given: Namespace) -> Outcome:
     report = run_audit(checkpoint, options.audit_run(given, checkpoint))
     files = bundle_files(report)
     write_bundle(files, directory)
-    text = f"{audit_text(report)}\n\nWrote {len(files)} files to {one_line(given.out)}."
-    return Outcome(f"{text}\nVerdict: {verdict(report.passed)}", 0 if report.passed else 1)
+    wrote = f"Wrote {len(files)} files to {one_line(given.out)}."
+    text = f"{audit_text(report)}\n\n{wrote}\nVerdict: {verdict(report.passed)}"
+    return Outcome(text, 0 if report.passed else 1, wrote)
 
 
 def replay(given: Namespace) -> Outcome:

@@ -26,19 +26,15 @@ def run(given: Namespace) -> Outcome:
     checkpoint = options.checkpoint(given)
     spec = faults_spec(
         checkpoint,
-        given.dtype or RunSpec().dtype,
+        RunSpec().dtype if given.dtype is None else given.dtype,
         options.number("tolerance", given.tolerance),
     )
     report = run_faults(checkpoint, spec)
     files = bundle_files(report)
     write_bundle(files, directory)
-    lines = [
-        faults_text(report),
-        "",
-        f"Wrote {len(files)} files to {one_line(given.out)}.",
-        f"Verdict: {verdict(report.passed)}",
-    ]
-    return Outcome("\n".join(lines), 0 if report.passed else 1)
+    wrote = f"Wrote {len(files)} files to {one_line(given.out)}."
+    lines = [faults_text(report), "", wrote, f"Verdict: {verdict(report.passed)}"]
+    return Outcome("\n".join(lines), 0 if report.passed else 1, wrote)
 
 
 def faults_text(report: FaultReport) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from typing import Any
+from urllib.parse import urlencode
 
 from tinydec.cli import options
 from tinydec.cli.text import Outcome, printable, text_table
@@ -12,8 +13,10 @@ from tinydec.generation.generate import generate
 from tinydec.generation.stopping import CONTEXT, EOS, STOP_TOKEN
 from tinydec.generation.trace import GenerationTrace, StepRecord
 from tinydec.model.checkpoint import Checkpoint
-from tinydec.runspec import Policy, RunSpec
+from tinydec.runspec import FROZEN, Policy, RunSpec
 
+#: The page that shows a run, as it stands in a URL.
+_PAGE = "generation_loop"
 _QUALITY = (
     "This trace tests that the steps run and that the random state repeats; "
     "it does not measure how good the language is."
@@ -56,6 +59,7 @@ def trace_text(checkpoint: Checkpoint, spec: RunSpec, trace: GenerationTrace) ->
             f"{len(trace.returned_ids)} tokens returned; the last one was not consumed."
         ),
         _QUALITY,
+        *([app_link(spec)] if spec.checkpoint == FROZEN else []),
     ]
     return "\n".join(lines)
 
@@ -72,6 +76,12 @@ def trace_values(checkpoint: Checkpoint, spec: RunSpec, trace: GenerationTrace) 
         "stop_reason": trace.stop_reason,
         "steps": [_step_values(checkpoint, step) for step in trace.steps],
     }
+
+
+def app_link(spec: RunSpec) -> str:
+    """Return where the app shows the same run of the shipped checkpoint."""
+    query = urlencode(spec.to_query())
+    return f"In the app: /{_PAGE}{'?' if query else ''}{query}"
 
 
 def policy_text(spec: RunSpec) -> str:

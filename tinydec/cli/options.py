@@ -79,12 +79,12 @@ def generation_run(options: Namespace, used: Checkpoint) -> RunSpec:
     return RunSpec(
         checkpoint=checkpoint_id(used),
         prompt=prompt,
-        policy=policy(options, options.policy or GREEDY, Policy()),
+        policy=policy(options, GREEDY if options.policy is None else options.policy, Policy()),
         seed=_seed(options, RunSpec().seed),
         max_new_tokens=integer("max_new_tokens", options.max_new_tokens),
         stop_tokens=tuple((options.stop_tokens or "").split()),
         cache=not options.no_cache,
-        dtype=options.dtype or RunSpec().dtype,
+        dtype=RunSpec().dtype if options.dtype is None else options.dtype,
     )
 
 
@@ -100,7 +100,7 @@ def audit_run(options: Namespace, used: Checkpoint) -> RunSpec:
         prompt=base.prompt if options.prompt is None else tuple(options.prompt.split()),
         policy=policy(options, base.policy.kind, base.policy),
         seed=_seed(options, base.seed),
-        dtype=options.dtype or base.dtype,
+        dtype=base.dtype if options.dtype is None else options.dtype,
         tolerance=number("tolerance", options.tolerance),
     )
     return with_faults(audit_spec(spec), options.faults or ())

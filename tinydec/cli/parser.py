@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tinydec.errors import InputError
 
-_EXIT_CODES = "Exit codes: 0 pass, 1 fail, 2 bad input."
+_EXIT_CODES = (
+    "Exit codes: 0 pass, 1 fail, 2 bad input. Where files were written and this text could not\n"
+    "be, one line on standard error says so, and the code is that of the command."
+)
 _COMMANDS = {
     "audit": "compare both paths on every prefix and write the evidence bundle",
     "replay": "recompute a bundle and compare every cell",
@@ -50,6 +54,28 @@ class Parser(ArgumentParser):
             InputError: always, with the parser's message.
         """
         raise InputError(message)
+
+
+def read_options(arguments: Sequence[str] | None) -> Namespace:
+    """Return the options, each a text, a flag, or None where it was not given.
+
+    Raises:
+        InputError: the command line is none of this program's.
+        HelpRequestedError: help was asked for.
+    """
+    options = build_parser().parse_args(arguments)
+    for name, value in vars(options).items():
+        values = value if name == _REPEATED and value is not None else [value]
+        # Where the value is `--`, argparse drops it and leaves an empty list.
+        if any(isinstance(one, list) for one in values):
+            shown = _ARGUMENTS.get(name, "--" + name.replace("_", "-"))
+            raise InputError(f"argument {shown}: expected a value, found '--'")
+    return options
+
+
+#: The option that may come several times, and what is not written as its name says.
+_REPEATED = "faults"
+_ARGUMENTS = {"directory": "DIR", "faults": "--fault"}
 
 
 def build_parser() -> Parser:

@@ -10,10 +10,11 @@ PASS, FAIL = "pass", "FAIL"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command prints and its exit code: 0 pass, 1 fail."""
+    """What a command prints and its exit code: 0 pass, 1 fail; and what files it has written."""
 
     text: str
     code: int = 0
+    written: str = ""
 
 
 def printable(text: str) -> str:

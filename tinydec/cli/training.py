@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tinydec.evidence.audit import SEEDED_POLICY
 from tinydec.evidence.environment import blas
 from tinydec.generation.generate import generate
 from tinydec.model.checkpoint import Checkpoint
+from tinydec.model.output import check_file_output
 from tinydec.runspec import RunSpec
 
 
@@ -25,8 +27,9 @@ def run(given: Namespace) -> Outcome:
     seed = options.integer("seed", given.seed)
     if seed is not None:
         settings = replace(settings, seed=seed)
+    check_file_output(Path(given.out))
     found = train_to_file(settings, given.out, {"blas_kernel": blas()})
-    checkpoint = found.checkpoint
+    checkpoint, wrote = found.checkpoint, f"Wrote {one_line(given.out)}"
     lines = [
         (
             f"Trained {checkpoint.config.parameter_count()} parameters from seed {settings.seed} "
@@ -35,9 +38,9 @@ def run(given: Namespace) -> Outcome:
         f"Digest: {checkpoint.digest}",
         *(f"{name}: {text}" for name, text in _traces(checkpoint)),
         f"Compared with checkpoint {other.digest[:12]}: {_distance(checkpoint, other)}",
-        f"Wrote {one_line(given.out)}",
+        wrote,
     ]
-    return Outcome("\n".join(lines))
+    return Outcome("\n".join(lines), written=wrote)
 
 
 def _traces(checkpoint: Checkpoint) -> list[tuple[str, str]]:
