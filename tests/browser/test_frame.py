@@ -181,7 +181,7 @@ def test_grid_is_walked_by_keyboard_and_stepped_in_the_browser(
     assert chosen.count() == 1
     assert "keys head 1, A, 1" in (chosen.get_attribute("aria-label") or "")
     assert page.locator("table[data-grid='keys.0'] tbody tr").count() == 2
-    page.get_by_role("button", name="Next ▶").click()
+    page.get_by_role("button", name="Next step ▶").click()
     assert page.locator("table[data-grid='keys.0'] tbody tr").count() == 3
     page.keyboard.press("Tab")
     page.locator("table[data-grid='keys.0'] td").nth(2).click()

@@ -58,7 +58,7 @@ def prefixes_figure(
     axis = LogAxis.around([*errors, tolerance, *(v for found in failures.values() for v in found)])
     rows = np.arange(len(prefixes))
     figure = make_subplots(
-        cols=2, shared_yaxes=True, column_widths=[0.38, 0.62], horizontal_spacing=0.03
+        cols=2, shared_yaxes=True, column_widths=[0.38, 0.62], horizontal_spacing=0.06
     )
     finite = differences[np.isfinite(differences)]
     figure.add_trace(

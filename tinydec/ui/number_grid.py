@@ -75,7 +75,7 @@ def number_grid(
     """Draw grids and return the cell that the visitor has just chosen, or None.
 
     A click, Enter or Space chooses; arrow keys, Home and End walk. With several frames there
-    are Back and Next buttons that step in the browser, without the server.
+    are Back and Next step buttons that step in the browser, without the server.
 
     Args:
         frames: grids to stand side by side, or frames of such grids.

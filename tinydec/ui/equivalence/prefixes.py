@@ -27,9 +27,12 @@ from tinydec.verification.faults import DELIBERATE
 #: Tokens of a large vocabulary whose differences are shown as numbers; the CSV has them all.
 MOST_COLUMNS = 32
 
-#: The last column of the published values is prose.
-_WRAPPED = """<style>.st-key-published .td-table td:last-child { white-space: normal;
-min-width: 16rem; font-family: inherit; }</style>"""
+#: The first and the last column of the published values are prose.
+_WRAPPED = """<style>
+.st-key-published .td-table :is(td:first-child, td:last-child) { white-space: normal;
+font-family: inherit; min-width: 10rem; }
+.st-key-published .td-table td:last-child { min-width: 16rem; }
+</style>"""
 
 
 def prefixes_view(run: CurrentRun) -> None:

@@ -123,7 +123,7 @@ function choose(root, cell) {
 function build(root) {
   const steps = element('div', { class: 'steps' });
   const back = element('button', { type: 'button', class: 'back' }, '◀ Back');
-  const next = element('button', { type: 'button', class: 'next' }, 'Next ▶');
+  const next = element('button', { type: 'button', class: 'next' }, 'Next step ▶');
   const label = element('output', { 'aria-live': 'polite' });
   steps.append(back, next, label);
   root.replaceChildren(steps, element('div', { class: 'grids' }));
