@@ -14,13 +14,13 @@ from tests.random_models import random_checkpoint
 from tinydec.errors import InputError
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
+from tinydec.model.output import write_whole
 from tinydec.model.storage import (
     FROZEN_PATH,
     METADATA_KEY,
     checkpoint_bytes,
     load_checkpoint,
     save_checkpoint,
-    write_whole,
 )
 
 CONFIG = ModelConfig(7, 5, 6, 2, 2, 11, attention_bias=False)
