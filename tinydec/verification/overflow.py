@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tinydec.errors import InputError
 from tinydec.memory import decode_work, prefill_work
 from tinydec.memory.measured import decoder_sizes
+from tinydec.model.activations import freeze
 from tinydec.model.cache import KVCache
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.decode import decode_step
@@ -83,6 +84,12 @@ class OverflowReport:
     token_id: int
     reference: Array
     outcomes: tuple[OverflowOutcome, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self.reference)
+        for outcome in self.outcomes:
+            if outcome.judged is not None:
+                freeze(outcome.judged.logits, outcome.judged.key_errors)
 
     @property
     def kept(self) -> tuple[int, ...]:
