@@ -31,7 +31,6 @@ def open_page(
         )
     for name, value in (query or {}).items():
         app.query_params[name] = value
-    app.run()
     return app.switch_page(path).run()
 
 

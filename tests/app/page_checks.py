@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def open_page(
     page: str, query: dict[str, str] | None = None, uploaded: Checkpoint | None = None
 ) -> AppTest:
-    """Start at ``app.py``, as a browser does, and go to ``pages/{page}.py``."""
+    """Open ``pages/{page}.py`` through ``app.py``, as a browser does with a link."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     app.query_params.update(query or {})
     if uploaded is not None:
@@ -28,7 +28,6 @@ def open_page(
         app.session_state["_upload"] = Upload(
             "own.safetensors", data, hashlib.sha256(data).hexdigest()
         )
-    app.run()
     return app.switch_page(f"pages/{page}.py").run()
 
 

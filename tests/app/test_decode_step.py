@@ -45,9 +45,7 @@ def link(repository: Path) -> Callable[..., AppTest]:
     def visit(**query: str) -> AppTest:
         started = AppTest.from_file(str(repository / "app.py"), default_timeout=60)
         started.query_params.update(query)
-        started.run().switch_page(PAGE)
-        started.query_params.update(query)
-        return started.run()
+        return started.switch_page(PAGE).run()
 
     return visit
 

@@ -88,7 +88,6 @@ def core_downloads(info: PageInfo, values: dict[str, str]) -> dict[str, bytes]:
         )
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         app.query_params.update(values)
-        app.run()
         app.switch_page(info.path).run()
     assert not app.exception
     return {name: data() if callable(data) else data for name, data in taken.items()}

@@ -58,7 +58,9 @@ def test_refused_file_leaves_the_running_checkpoint_in_place(
     upload(visit, "bad", b"nothing")
     assert "Still running: good.safetensors." in visit.notes()[0]
     assert visit.page.get_by_text("Running good.safetensors").is_visible()
-    visit.page.locator("[data-testid='stFileUploader'] button[aria-label*='emove']").click(timeout=5000)
+    visit.page.locator("[data-testid='stFileUploader'] button[aria-label*='emove']").click(
+        timeout=5000
+    )
     visit.idle()
     assert visit.page.get_by_text("Running good.safetensors").is_visible()
     assert visit.exceptions() == []

@@ -13,6 +13,7 @@ from tinydec.generation.generate import new_request
 from tinydec.model.storage import load_checkpoint
 from tinydec.runspec import Policy, RunSpec
 from tinydec.ui.domains import NAMES, Limits
+from tinydec.ui.page_domains import page_domains
 from tinydec.ui.parameters import (
     Reading,
     default_prompts,
@@ -110,12 +111,18 @@ def test_junk_gets_one_note_and_leaves_the_url(text: str, note: str) -> None:
     assert read(urlencode(reading.clean)).notes == ()
 
 
-def test_parameters_of_pages_and_of_the_browser_pass_without_a_note() -> None:
-    query = {"layer": ["1"], "embed": ["true"], "utm_source": ["x"]}
-    reading = read_query(query, LIMITS, page_parameters=("layer",))
+def test_parameters_of_the_page_and_of_the_browser_pass_without_a_note() -> None:
+    query = {"kv_layer": ["1"], "embed": ["true"], "utm_source": ["x"]}
+    reading = read_query(query, LIMITS, domains=page_domains("kv_cache", CHECKPOINT))
     assert reading.notes == ()
     assert set(reading.clean) == set(query)
     assert len(read_query(query, LIMITS).notes) == 1
+
+
+def test_parameter_of_another_page_is_named_and_dropped() -> None:
+    reading = read_query({"stage": ["3"]}, LIMITS, elsewhere={"stage": "10 Audit"})
+    assert reading.clean == {}
+    assert reading.notes[0].text == "URL: stage belongs to 10 Audit, not to this page; ignored"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,12 +20,15 @@ from tinydec.ui.copy_link import copy_link
 from tinydec.ui.current import current_run
 from tinydec.ui.domains import Limits
 from tinydec.ui.html import code, prose
+from tinydec.ui.page_domains import page_domains
 from tinydec.ui.pages import CATALOGUE, Catalogue, PageInfo, mark_routed
 from tinydec.ui.style import APP_CSS
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
     from streamlit.navigation.page import Page
+
+    from tinydec.model.checkpoint import Checkpoint
 
 _URL_NOTES = "_url_notes"
 _BIND: Literal["query-params"] = "query-params"
@@ -40,7 +43,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
     st.set_page_config(page_title=f"{info.title} · tinydec")
     identity, checkpoint = session_checkpoint()
     limits = Limits.of(checkpoint)
-    _read_url(limits, info, catalogue.parameters(), identity)
+    _read_url(limits, info, catalogue, (identity, checkpoint))
     _carry_controls(limits, info)
     st.html(f"<style>{APP_CSS}</style>")
     st.title(info.title, anchor=False)
@@ -55,7 +58,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
 
 
 def _read_url(
-    limits: Limits, info: PageInfo, page_parameters: tuple[str, ...], identity: str
+    limits: Limits, info: PageInfo, catalogue: Catalogue, checkpoints: tuple[str, Checkpoint]
 ) -> None:
     """Note what the URL brought that cannot run; at a visit's first run also clean the URL.
 
@@ -63,20 +66,27 @@ def _read_url(
     that, some would fail on them (an integer control on ``1e400``).
     """
     query = {name: st.query_params.get_all(name) for name in st.query_params}
+    identity, checkpoint = checkpoints
+    bound = "_drawn" in st.session_state
+    theirs = catalogue.elsewhere(info)
+    if bound:  # the pages' own widgets keep their part of the URL in order
+        pages = {*info.parameters, *theirs}
+        query = {name: texts for name, texts in query.items() if name not in pages}
     reading = parameters.read_query(
         query,
         limits,
-        page_parameters=page_parameters,
+        domains={} if bound else page_domains(info.url_path, checkpoint, info.parameters),
+        elsewhere=theirs,
         checkpoints=(FROZEN, identity),
     )
-    bound = "_drawn" in st.session_state
     # What a visitor types stands in the URL too; the controls' own notes speak of that.
     found = [note for note in reading.notes if not (bound and note.name in parameters.TYPED)]
     if found:
         ran = [(note, reading.values.get(note.name)) for note in found]
         st.session_state[_URL_NOTES] = (info.url_path, ran)
     st.session_state["_drawn"] = True
-    if reading.notes and not bound:
+    respelled = any(query.get(name, [text]) != [text] for name, text in reading.clean.items())
+    if not bound and (reading.notes or respelled):
         st.query_params.from_dict(reading.clean)
         st.rerun()
 

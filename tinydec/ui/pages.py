@@ -95,22 +95,19 @@ PAGES: tuple[PageInfo, ...] = (
         "view_stream",
         "pages/batches.py",
         "batches",
-        ("layout", "neighbours", "joins", "leaves", "batch_step"),
+        ("faults", "layout", "neighbours", "joins", "leaves", "batch_step"),
     ),
-    PageInfo("10 Audit", "fact_check", "pages/audit.py", "audit", ("second", "stage")),
+    PageInfo("10 Audit", "fact_check", "pages/audit.py", "audit", ("faults", "second", "stage")),
     PageInfo(
         "Fault lab",
         "bug_report",
         "pages/fault_lab.py",
         "fault_lab",
-        ("lab", "variant", "reveal", "symptom", "case"),
+        ("faults", "lab", "variant", "reveal", "symptom", "case"),
     ),
     PageInfo("Review and exercises", "school", "pages/review.py", "review", ("topic",)),
     PageInfo("Evidence", "inventory_2", "pages/evidence.py", "evidence", ("ev_view", "ev_table")),
 )
-
-#: RunSpec's URL parameters that only single pages bind.
-_SPEC_PARAMETERS = ("faults", "guards_off")
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,15 @@ class Catalogue:
 
     def parameters(self) -> tuple[str, ...]:
         """Return every URL parameter that some page binds for itself."""
-        return (*_SPEC_PARAMETERS, *(name for info in self.pages for name in info.parameters))
+        return tuple(dict.fromkeys(name for info in self.pages for name in info.parameters))
+
+    def elsewhere(self, info: PageInfo) -> dict[str, str]:
+        """Return the parameters that only other pages bind, each with the titles of those."""
+        return {
+            name: " and ".join(other.title for other in self.pages if name in other.parameters)
+            for name in self.parameters()
+            if name not in info.parameters
+        }
 
     def find(self, url_path: str) -> PageInfo:
         """Return the page at ``url_path``; the empty path is the first page.

@@ -15,6 +15,7 @@ from typing import Any
 from tinydec.corpus import BOS, training_sequences
 from tinydec.runspec import FROZEN, Policy, RunSpec
 from tinydec.ui.domains import NAMES, PARAMETERS, Limits, prompt_error, quoted
+from tinydec.ui.page_domains import Domain
 
 _LONGEST_ERROR = 140
 
@@ -63,7 +64,8 @@ def read_query(
     query: Mapping[str, Sequence[str]],
     limits: Limits,
     *,
-    page_parameters: Iterable[str] = (),
+    domains: Mapping[str, Domain] | None = None,
+    elsewhere: Mapping[str, str] | None = None,
     checkpoints: Iterable[str] = (FROZEN,),
 ) -> Reading:
     """Read the URL's parameters; any query gives a reading.
@@ -71,12 +73,14 @@ def read_query(
     Args:
         query: each parameter with all its values, as they stand in the URL.
         limits: see :class:`Limits`.
-        page_parameters: names that belong to single pages; they are left alone.
+        domains: of the parameters that belong to the page.
+        elsewhere: parameters that belong to other pages, each with the titles of those.
         checkpoints: the ids that can be run in this visit.
     """
     values = defaults(limits)
     notes: list[Note] = []
     clean: dict[str, str] = {}
+    own, others = domains or {}, elsewhere or {}
     for name, texts in query.items():
         text = texts[-1] if texts else ""
         if name in PARAMETERS:
@@ -93,7 +97,19 @@ def read_query(
             if text not in checkpoints:
                 error = f"expected one uploaded in this visit, found {quoted(text)}"
                 notes.append(_note(name, error, "the frozen checkpoint"))
-        elif name in page_parameters or name in _PASSED or name.startswith("utm_"):
+        elif name in own:
+            read = own[name].read(text)
+            if read is None:
+                error = f"expected {own[name].expected}, found {quoted(text)}"
+                notes.append(_note(name, error, own[name].default))
+            else:
+                clean |= {
+                    key: value for key, value in read.items() if key == name or key not in query
+                }
+        elif name in others:
+            text = f"URL: {name} belongs to {others[name]}, not to this page; ignored"
+            notes.append(Note(name, text))
+        elif name in _PASSED or name.startswith("utm_"):
             clean[name] = text
         else:
             notes.append(Note(name, _unknown(name)))

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from tinydec.figures.style import CONFIG
+from tinydec.ui.domains import NAMES
 from tinydec.ui.html import Card, Chip, cards_html, chips_html, table_html
 
 #: Rows above which a table becomes a scrolling data frame instead of HTML.
@@ -89,7 +90,8 @@ def cards(row: Iterable[Card], *, label: str) -> None:
 
     A card's link opens its page with the shared controls as they are.
     """
-    query = urlencode(st.query_params.to_dict())
+    shared = {name: text for name, text in st.query_params.to_dict().items() if name in NAMES}
+    query = urlencode(shared)
     linked = [
         replace(card, href=f"{card.href}?{query}") if card.href and query else card for card in row
     ]
