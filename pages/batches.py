@@ -119,11 +119,11 @@ ui.table(
     isolation,
     label="Rows against solo runs",
     headings={
-        "max_abs_error": "largest logit error",
+        "max_abs_error": "largest error",
         "tokens_equal": "same tokens",
         "draws_equal": "same draws",
         "stop_equal": "same stop",
-        "excused": "near-tie excused",
+        "excused": "near-tie",
     },
     verdicts=("tokens_equal", "draws_equal", "stop_equal", "passed"),
 )

@@ -96,7 +96,7 @@ def tolerance_figure(
     )
     ticks, labels = AXIS.ticks(8)
     figure.update_xaxes(type="log", range=AXIS.range, tickvals=ticks, ticktext=labels)
-    figure.update_xaxes(title_text="largest logit difference, and tolerance", row=2)
+    figure.update_xaxes(title_text="largest logit difference", row=2)
     figure.update_yaxes(
         tickvals=list(range(len(groups))),
         ticktext=groups,
