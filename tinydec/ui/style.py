@@ -27,7 +27,7 @@ APP_CSS = f"""
 .stMainBlockContainer [data-testid="stCaptionContainer"],
 .stMainBlockContainer [data-testid="stCaptionContainer"] p {{ color: inherit; opacity: 1; }}
 .stMainBlockContainer input, .stMainBlockContainer code {{ font-family: var(--td-mono); }}
-.stApp button[kind="primary"] p {{ color: light-dark(#ffffff, #14161b); }}
+.stApp button[kind="primary"]:not(:disabled) p {{ color: light-dark(#ffffff, #14161b); }}
 /* A panel is a button among the controls; open, it is a row below them. */
 [class*="st-key-_panel-"] {{ flex: 0 0 auto; width: auto; }}
 [class*="st-key-_panel-"]:has(details[open]) {{ flex: 1 0 100%; order: 1; }}
@@ -77,6 +77,13 @@ overflow-wrap: anywhere; }}
 .td-cards a {{ color: inherit; text-decoration: underline; text-underline-offset: 0.2em; }}
 .td-table {{ overflow: auto; max-height: 26rem; border-top: 1px solid var(--td-line);
 border-bottom: 1px solid var(--td-line); }}
+/* Shadows at the sides where more columns are hidden: the covers move along, the shadows stay. */
+.td-table {{ --td-page: light-dark(#ffffff, #14161b);
+background: linear-gradient(90deg, var(--td-page) 40%, transparent) 0 0 / 2.5rem 100% local,
+linear-gradient(270deg, var(--td-page) 40%, transparent) 100% 0 / 2.5rem 100% local,
+linear-gradient(90deg, light-dark(#0004, #fff4), transparent) 0 0 / 0.8rem 100% scroll,
+linear-gradient(270deg, light-dark(#0004, #fff4), transparent) 100% 0 / 0.8rem 100% scroll;
+background-repeat: no-repeat; }}
 .td-table table {{ border-collapse: collapse; width: 100%; font-size: 0.85rem; margin: 0; }}
 .td-table caption {{ position: absolute; width: 1px; height: 1px; overflow: hidden;
 clip-path: inset(50%); }}
