@@ -54,11 +54,11 @@ def test_everything_else_must_be_the_same(expected: str, found: str) -> None:
 
 @given(st.floats(1e-3, 99), st.floats(-1e-5, 1e-5))
 def test_two_roundings_of_values_within_the_tolerance_agree(value: float, off: float) -> None:
-    texts = [f"K differs by {x:.3g} from 1.5" for x in (value, value + off)]
-    assert same_but_figures(*texts, TOLERANCE)
+    one, other = (f"K differs by {x:.3g} from 1.5" for x in (value, value + off))
+    assert same_but_figures(one, other, TOLERANCE)
 
 
 @given(st.floats(1e-2, 99), st.floats(1.03, 9))
 def test_figures_three_percent_apart_differ(value: float, factor: float) -> None:
-    texts = [f"by {x:.3g}" for x in (value, value * factor)]
-    assert not same_but_figures(*texts, TOLERANCE)
+    one, other = (f"by {x:.3g}" for x in (value, value * factor))
+    assert not same_but_figures(one, other, TOLERANCE)

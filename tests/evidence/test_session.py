@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_faults_are_named_in_any_order_by_id_or_name() -> None:
 
 @pytest.mark.parametrize("change", [{"guards_off": ()}, {"faults": ("F01",)}, {"faults": ("F99",)},
                                     {"faults": ("wrong-layer",)}])  # fmt: skip
-def test_guards_off_must_be_those_of_the_faults(change: dict[str, tuple[str, ...]]) -> None:
+def test_guards_off_must_be_those_of_the_faults(change: dict[str, Any]) -> None:
     checkpoint = load_checkpoint()
     spec = replace(with_faults(default_spec(checkpoint), ["F19"]), **change)
     with pytest.raises(InputError, match="expected"):
@@ -153,7 +154,9 @@ def test_tolerance_is_the_spec_s_or_that_of_the_checkpoint() -> None:
     assert session_tolerance(frozen, RunSpec(), is_frozen=True) == 1e-5
     assert session_tolerance(other, RunSpec(), is_frozen=False) == 1e-4
     wide = random_checkpoint(replace(PRIMES, n_embd=64), 1)
-    assert session_tolerance(wide, RunSpec(), is_frozen=False) == 2e-4  # sqrt(64 / 16) = 2
+    assert (
+        session_tolerance(wide, RunSpec(), is_frozen=False) == 3e-4
+    )  # 1.5e-4 x sqrt(64 / 16) = 1.5e-4 x 2
     assert session_tolerance(other, RunSpec(tolerance=0.25), is_frozen=False) == 0.25
 
 
@@ -190,7 +193,7 @@ def test_row_that_takes_over_a_shorter_cache_is_caught() -> None:
     [(1, 1, 1, 1, 1, 1), (2, 1, 2, 1, 1, 3), (2, 2, 2, 1, 1, 3), (2, 3, 2, 1, 2, 3),
      (7, 5, 6, 1, 3, 11)],
 )  # fmt: skip
-def test_smallest_checkpoints_are_judged(sizes: tuple[int, ...], dtype: str) -> None:
+def test_smallest_checkpoints_are_judged(sizes: Any, dtype: str) -> None:
     checkpoint = random_checkpoint(ModelConfig(*sizes), 1)
     spec = replace(default_spec(checkpoint), dtype=dtype)
     session = run_session(checkpoint, spec, is_frozen=False)
