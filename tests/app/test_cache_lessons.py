@@ -197,7 +197,7 @@ def test_run_that_ends_early_is_filled_up_and_says_so(repository: Path) -> None:
 
 
 def test_cards_follow_the_tolerance(repository: Path) -> None:
-    assert "beyond 1e-05" in texts(open_page(repository, POSITIONS))
+    assert "beyond 1e−5" in texts(open_page(repository, POSITIONS))
     loose = texts(open_page(repository, POSITIONS, {"tolerance": "1.0"}))
     assert "beyond" not in loose
     assert "within 1" in loose

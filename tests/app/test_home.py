@@ -113,7 +113,7 @@ def test_published_stands_beside_measured(
         ui, "download", lambda label, data, name, *, key: taken.__setitem__(name, data)
     )
     shown = texts(visit(repository))
-    for text in ("4.7684e−06", "23.0252", "&lt;bos&gt; Y X Y &lt;eos&gt;", "256 bytes"):
+    for text in ("4.7684e−6", "23.0252", "&lt;bos&gt; Y X Y &lt;eos&gt;", "256 bytes"):
         assert text in shown
     assert f"{report.equivalence.max_abs_error:.6g}".replace("-", "−") in shown
     assert shown.count("✓ same<") == 7

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinydec.ui.html import code, prose
+from tinydec.ui.html import code, digits, prose
 
 # CommonMark 6.1: a fence of back-quotes, the text, a fence of the same length.
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -60,3 +60,11 @@ def test_prose_keeps_plain_words_and_fences_the_others() -> None:
     )
     assert prose("see www.example.org or [a](c) now") == "see `www.example.org` or `[a](c)` now"
     assert prose("n <= 64 :red[x] __b__") == "n `<=` 64 `:red[x] __b__`"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1e-5, "1.000e−5"), (2.5e-12, "2.500e−12"), (3e8, "3.000e8"), (0.5, "0.5000")],
+)
+def test_powers_of_ten_are_spelled_without_leading_zeros(number: float, text: str) -> None:
+    assert digits(number) == text

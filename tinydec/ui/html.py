@@ -150,7 +150,8 @@ def _float(number: float, significant: int) -> str:
     if -4 <= exponent < significant + 2:
         text = f"{number:.{max(0, significant - 1 - exponent)}f}"
     else:
-        text = f"{number:.{significant - 1}e}"
+        mantissa, _, power = f"{number:.{significant - 1}e}".partition("e")
+        text = f"{mantissa}e{int(power)}"
     return text.replace("-", "−")
 
 

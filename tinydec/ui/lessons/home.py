@@ -11,6 +11,7 @@ import pandas as pd
 from tinydec.errors import InputError
 from tinydec.evidence.audit import AuditReport, default_spec, run_audit
 from tinydec.evidence.published import Comparison
+from tinydec.figures.log_axis import short
 from tinydec.generation.generate import new_request
 from tinydec.generation.trace import GenerationTrace
 from tinydec.memory.payload import cache_bytes, cache_scalars
@@ -95,7 +96,7 @@ def verdict_cards(report: AuditReport, pages: Collection[str]) -> list[Card]:
         Card(
             "Largest error",
             digits(error, 3),
-            f"{'within' if error <= report.tolerance else 'beyond'} {report.tolerance:g}",
+            f"{'within' if error <= report.tolerance else 'beyond'} {short(report.tolerance)}",
             error <= report.tolerance,
             "equivalence",
         ),

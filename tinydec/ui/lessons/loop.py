@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from tinydec.figures.log_axis import short
 from tinydec.generation.generate import generate
 from tinydec.generation.stop_rules import explain_stop, rule_checks
 from tinydec.generation.stopping import (
@@ -101,7 +102,7 @@ def pair_text(pair: TracePair, tolerance: float) -> str:
     if pair.same:
         return (
             f"The same tokens, the same draws and the same stop reason. The logits differ by at "
-            f"most {difference}, and {tolerance:g} is accepted."
+            f"most {difference}, and {short(tolerance)} is accepted."
         )
     other = next((s.step for s in pair.steps if not s.same_token), None)
     place = "in length" if other is None else f"from step {other} on"

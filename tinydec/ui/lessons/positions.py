@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tinydec.figures.log_axis import short
 from tinydec.generation.generate import generate
 from tinydec.generation.trace import GenerationTrace
 from tinydec.model.cache import KVCache
@@ -196,7 +197,7 @@ def overflow_cards(view: OverflowView) -> list[Card]:
         elif outcome.judged is not None:
             error = outcome.judged.max_abs_error
             good = error <= view.tolerance
-            verdict = f"{'within' if good else 'beyond'} {view.tolerance:g}"
+            verdict = f"{'within' if good else 'beyond'} {short(view.tolerance)}"
             name = outcome.method.capitalize()
             cards.append(Card(name, f"off by {digits(error, 3)}", verdict, good))
     return cards
