@@ -101,7 +101,7 @@ def test_cards_show_the_audit_and_link_to_its_pages(repository: Path, report: Au
 def test_tolerance_below_the_noise_turns_the_cards(repository: Path) -> None:
     app = visit(repository, tolerance="1e-16")
     cards = next(e.proto.body for e in app.get("html") if 'class="td-cards"' in e.proto.body)
-    assert "beyond 1e-16" in cards
+    assert "beyond 1e−16" in cards
     assert cards.count('class="bad"') == 2  # prefixes passed, largest error
 
 
@@ -113,7 +113,7 @@ def test_published_stands_beside_measured(
         ui, "download", lambda label, data, name, *, key: taken.__setitem__(name, data)
     )
     shown = texts(visit(repository))
-    for text in ("4.7684e−6", "23.0252", "&lt;bos&gt; Y X Y &lt;eos&gt;", "256 bytes"):
+    for text in ("4.7684e−06", "23.0252", "&lt;bos&gt; Y X Y &lt;eos&gt;", "256 bytes"):
         assert text in shown
     assert f"{report.equivalence.max_abs_error:.6g}".replace("-", "−") in shown
     assert shown.count("✓ same<") == 7
