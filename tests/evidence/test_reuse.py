@@ -46,6 +46,23 @@ def test_every_table_is_that_of_a_new_audit(change: str) -> None:
     assert (found.spec, found.context_prompt) == (fresh.spec, fresh.context_prompt)
 
 
+@pytest.mark.parametrize("change", ["prompt", "policy", "seed"])
+def test_the_session_is_shared_where_it_is_the_same(change: str) -> None:
+    found, fresh = reaudited(REPORT, CHANGES[change]), run_audit(FROZEN, CHANGES[change])
+    assert found.session is REPORT.session
+    again = reaudited(found, SPEC)
+    assert again.session is REPORT.session
+    for name in ("audit.csv", "batch_isolation.csv", "fixture.csv"):
+        assert TABLES[name].csv(found) == TABLES[name].csv(fresh)
+
+
+def test_another_tolerance_has_a_session_of_its_own() -> None:
+    found = reaudited(REPORT, CHANGES["tolerance"])
+    assert found.session.tolerance == 1e-6
+    assert REPORT.session.tolerance == 1e-5
+    assert reaudited(found, SPEC).session.tolerance == 1e-5
+
+
 @pytest.mark.parametrize("change", [name for name in CHANGES if name != "nothing"])
 def test_a_change_shows_in_the_tables(change: str) -> None:
     assert tables(reaudited(REPORT, CHANGES[change])) != tables(REPORT)

@@ -61,6 +61,7 @@ def reaudited(report: AuditReport, spec: RunSpec) -> AuditReport:
     )
     equivalence = rejudged(report.equivalence, tolerance)
     failures = rejudged_failures(report.failures, tolerance)
+    same = (report.spec.tolerance, report.spec.faults) == (spec.tolerance, spec.faults)
     return replace(
         report,
         spec=spec,
@@ -69,6 +70,7 @@ def reaudited(report: AuditReport, spec: RunSpec) -> AuditReport:
         failures=failures,
         runs=runs,
         gate=acceptance_gate(checkpoint, equivalence, failures, runs),
+        like=(report.like or report) if same else None,  # a session has requests of its own
     )
 
 

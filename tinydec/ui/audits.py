@@ -46,9 +46,9 @@ def current_audit(checkpoint: Checkpoint, spec: RunSpec) -> AuditReport:
     Raises:
         InputError: a checkpoint or a run that an audit refuses.
     """
-    base = base_audit(run_of(checkpoint, spec))
-    audited = replace(spec_of_run(checkpoint, spec), checkpoint=base.spec.checkpoint)
-    return reaudited(base, audited)
+    course = course_audit(run_of(checkpoint, spec))
+    audited = replace(spec_of_run(checkpoint, spec), checkpoint=course.spec.checkpoint)
+    return reaudited(course, audited)
 
 
 def csv_bytes(report: AuditReport, file: str) -> bytes:
