@@ -157,7 +157,8 @@ def test_cut_note_says_what_is_shown_of_a_large_model() -> None:
 def test_words_name_place_value_and_verdict() -> None:
     element = Element(1, "h.1.scores", 2, 0, head=1)
     assert element_words(element, LESSON.tokens) == (
-        "query at position 2 (B), key at position 0 (<bos>), head 1, layer 1, computed in step 1"
+        "query at position 2 (`B`), key at position 0 (`<bos>`), head 1, layer 1, computed in "
+        "step 1"
     )
     node = explain(RECORDING, element)
     assert "✓ float64" in check_words(node, "float32")
