@@ -48,6 +48,8 @@ class Control:
         elif kind == "number_input":
             low, high = int(found.min), int(min(found.max, found.min + 7))
             yield from ({"double_value": float(n)} for n in range(low, high + 1))
+        elif kind == "slider" and found.options:  # one of a list of texts
+            yield from ({"string_array_value": {"data": [text]}} for text in found.options)
         elif kind == "slider":
             count = round((found.max - found.min) / found.step)
             places = sorted({round(count * part / 7) for part in range(8)})

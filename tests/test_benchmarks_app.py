@@ -58,6 +58,8 @@ def test_values_lie_within_a_controls_ends() -> None:
     assert (values[0], values[-1]) == (0.05, 1.0)
     assert values == sorted(set(values))
     assert all(round(value / 0.05, 6).is_integer() for value in values)
+    texts = Control("i", "mem_batch", "slider", Slider(min=0, max=1, step=1, options=["1", "8"]))
+    assert [state.string_array_value.data[0] for state in texts.states()] == ["1", "8"]
     prompt = Control("i", "prompt", "text_input", TextInput())
     assert [state.string_value for state in prompt.states()] == list(PROMPTS)
     assert Control("i", "other", "text_input", TextInput()).states() == []
