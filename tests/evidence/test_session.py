@@ -28,7 +28,6 @@ from tinydec.model.storage import load_checkpoint
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.runspec import RunSpec
 from tinydec.verification.audit.checks import NOT_RECORDED
-from tinydec.verification.compare import WIDE_TOLERANCES
 
 PRIMES = ModelConfig(vocab_size=7, n_positions=5, n_embd=6, n_layer=2, n_head=2, n_inner=11)
 
