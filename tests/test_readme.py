@@ -50,9 +50,8 @@ def test_commands_in_the_readme_are_those_of_the_command_line():
     named = set(re.findall(r"python -m tinydec (\w+)", text))
     from tinydec.cli.parser import build_parser
 
-    known = next(
-        set(action.choices)
-        for action in build_parser()._actions
-        if getattr(action, "choices", None) and "audit" in action.choices
-    )
+    known: set[str] = set()
+    for action in build_parser()._actions:
+        choices = list(action.choices or ())
+        known |= set(choices) if "audit" in choices else set()
     assert named == known

@@ -236,6 +236,8 @@ def test_a_word_where_a_number_belongs_is_said_to_be_one(
     monkeypatch.setattr(ui, "begin", lambda: None)
     app = open_page(repository, CACHE)
     for typed, said in (("two", "A number is expected, found `two`."), ("", "Compute it first")):
-        next(t for t in app.text_input if t.key.startswith("_kv.position")).set_value(typed).run()
+        next(t for t in app.text_input if (t.key or "").startswith("_kv.position")).set_value(
+            typed
+        ).run()
         app.button(key="_kv.position.check").click().run()
         assert [info.value for info in app.info if info.value.startswith(said)]

@@ -48,7 +48,7 @@ def test_shape_follows_from_batch_heads_rows_and_width(name: str, seed: int) -> 
     heads, width, count, batch = (int(number) for number in bold(task))
     prefilled = "prefills" in task.question
     new, held = (count, count) if prefilled else (1, count + 1)
-    tensor = re.search(r"shape of `(\w+)`", task.question)[1]
+    tensor = found(r"shape of `(\w+)`", task.question)[1]
     rows = held if tensor == "keys" else new
     last = held if tensor in ("scores", "attention") else width
     assert task.answer == f"({batch}, {heads}, {rows}, {last})"
@@ -68,8 +68,11 @@ def test_only_whole_requests_fit(seed: int) -> None:
     name, gib, tokens = bold(task)
     layout = load_presets()[name]
     assert layout.window_layers == 0
+    assert layout.kv_heads is not None
+    assert layout.head_dim is not None
     one = 2 * layout.global_layers * layout.kv_heads * layout.head_dim * BYTES[layout.dtype]
     one *= int(tokens)
+    assert isinstance(task.answer, int)
     left = int(gib.split()[0]) * 1024**3 - task.answer * one
     assert 0 <= left < one
 
@@ -85,9 +88,16 @@ SHOWS = {
 }
 
 
+def found(pattern: str, text: str) -> re.Match[str]:
+    """Return where a pattern stands in a question; it must stand there."""
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match
+
+
 def setting(task: Task) -> tuple[int, int]:
     """T and P."""
-    prefix, prefilled = re.search(r"prefix `(.+?)` .*: (\d+) prefilled", task.question).groups()
+    prefix, prefilled = found(r"prefix `(.+?)` .*: (\d+) prefilled", task.question).groups()
     assert tuple(prefix.split()) in {(BOS, *p)[:n] for p in PATTERNS for n in (3, 4)}
     return len(prefix.split()), int(prefilled)
 
@@ -98,6 +108,7 @@ def test_first_wrong_tensor_is_the_first_that_the_fault_touches(seed: int) -> No
     length, prefilled = setting(task)
     assert 1 <= prefilled < length
     (place,) = [shows(prefilled) for start, shows in SHOWS.items() if f"*{start}" in task.question]
+    assert place is not None
     assert task.answer == place[0]
     assert f"at position {place[1]}." in task.solution
 
@@ -106,7 +117,7 @@ def test_first_wrong_tensor_is_the_first_that_the_fault_touches(seed: int) -> No
 def test_one_offered_cause_alone_explains_the_difference(seed: int) -> None:
     task = checked(debugging.cause_task(random.Random(seed)))
     _, prefilled = setting(task)
-    tensor, position = re.search(r"up to `(.+?)` at position \*\*(\d+)\*\*", task.question).groups()
+    tensor, position = found(r"up to `(.+?)` at position \*\*(\d+)\*\*", task.question).groups()
     explains = [
         choice
         for choice in task.choices

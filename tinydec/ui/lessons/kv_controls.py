@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from tinydec.model.checkpoint import Checkpoint
@@ -42,6 +44,7 @@ def move_on(checkpoint: Checkpoint, step: int, count: int, *, key: str) -> None:
         key: unique on the page.
     """
     longer = longer_prompt(checkpoint)
+    values: dict[str, Any]
     if step + 1 < count:
         label, values = f"Go to step {step + 1}", {"step": step + 1}
     elif longer is not None:
