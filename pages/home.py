@@ -33,7 +33,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     stepper(step, len(trace.steps), back=False)
     st.markdown(home.turn_text(trace, step), width="content")
     ui.page_link("generation_loop", "Start the lessons →")
-st.html(flow_html(vocabulary, trace, step) + home.STYLE)
+st.html(flow_html(vocabulary, trace, step))
 ui.figure(
     turn_figure(
         vocabulary.tokens,
@@ -48,13 +48,12 @@ ui.figure(
 
 report = run_audit(run)
 pages = {info.url_path for info in CATALOGUE.existing()}
-with st.container(key="verdicts"):
-    if isinstance(report, str):
-        st.info(f"No verdicts for this checkpoint. {prose(report)}")
-    else:
-        cards = home.verdict_cards(report, pages)
-        st.markdown(home.cards_text(cards))
-        ui.cards(cards, label="Verdicts, each with the page that proves it")
+if isinstance(report, str):
+    st.info(f"No verdicts for this checkpoint. {prose(report)}")
+else:
+    cards = home.verdict_cards(report, pages)
+    st.markdown(home.cards_text(cards))
+    ui.linked_cards(cards, key="verdicts")
 
 ui.look_for(
     "the purple bar, marked ▶: the token that the policy returned. Press Step and it moves to the "

@@ -12,12 +12,12 @@ from tests.app.lesson_page import odd_checkpoints, open_page, sound, texts
 from tinydec import ui
 from tinydec.evidence.audit import AuditReport, run_audit
 from tinydec.evidence.registry import TABLES
+from tinydec.figures.log_axis import short
 from tinydec.generation.generate import generate
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.storage import load_checkpoint
 from tinydec.runspec import RunSpec
 from tinydec.ui.html import digits
-from tinydec.ui.pages import CATALOGUE
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -35,6 +35,11 @@ def report() -> AuditReport:
 
 def button(app, label: str):
     return next(b for b in app.button if b.label == label)
+
+
+def cards(app) -> str:
+    """The figures and verdicts of the cards."""
+    return "".join(e.proto.body for e in app.get("html") if 'class="td-card ' in e.proto.body)
 
 
 def flow(app) -> str:
@@ -82,27 +87,29 @@ def test_flow_extends_the_prefix_by_the_selected_token(repository: Path) -> None
 
 def test_cards_show_the_audit_and_link_to_its_pages(repository: Path, report: AuditReport) -> None:
     app = visit(repository)
-    cards = next(e.proto.body for e in app.get("html") if 'class="td-cards"' in e.proto.body)
-    assert "16 of 16" in cards
-    assert digits(report.equivalence.max_abs_error, 3) in cards
+    shown = cards(app)
+    assert "16 of 16" in shown
+    assert digits(report.equivalence.max_abs_error, 3) in shown
     for name in ("positions-reset", "wrong-layer"):
         found = [f for f in report.failures if f.fault.name == name and f.cannot_act is None]
-        assert digits(max(f.result.max_abs_error for f in found), 3) in cards
+        assert digits(max(f.result.max_abs_error for f in found), 3) in shown
         acted = f"rejected on {len(found)} of {len(found)}"
         everywhere = len(found) == len(report.equivalence.prefixes)
-        assert (f"{acted}</div>" if everywhere else f"{acted} longer than one token") in cards
-    assert "256 bytes" in cards
+        assert (f"{acted}</div>" if everywhere else f"{acted} longer than one token") in shown
+    assert "256 bytes" in shown
     assert any(m.value.startswith("6 checks on this model") for m in app.markdown)
-    assert cards.count('class="good"') == 6
-    pages = {info.url_path for info in CATALOGUE.existing()}
-    assert cards.count("<a href=") == 5 + ("memory" in pages)
+    assert shown.count('class="td-card good"') == 6
+    links = {link.proto.label: link.proto.page for link in app.get("page_link")}
+    assert links["Largest error"] == "equivalence"
+    assert links["Wrong layer's cache"] == "fault_lab"
+    assert links["Cache at 4 tokens"] == "memory"
 
 
 def test_tolerance_below_the_noise_turns_the_cards(repository: Path) -> None:
     app = visit(repository, tolerance="1e-16")
-    cards = next(e.proto.body for e in app.get("html") if 'class="td-cards"' in e.proto.body)
-    assert "beyond 1e−16" in cards
-    assert cards.count('class="bad"') == 2  # prefixes passed, largest error
+    shown = cards(app)
+    assert "beyond 1e−16" in shown
+    assert shown.count('class="td-card bad"') == 2  # prefixes passed, largest error
 
 
 def test_published_stands_beside_measured(
@@ -113,9 +120,9 @@ def test_published_stands_beside_measured(
         ui, "download", lambda label, data, name, *, key: taken.__setitem__(name, data)
     )
     shown = texts(visit(repository))
-    for text in ("4.7684e−06", "23.0252", "&lt;bos&gt; Y X Y &lt;eos&gt;", "256 bytes"):
+    for text in ("4.7684e−6", "23.0252", "&lt;bos&gt; Y X Y &lt;eos&gt;", "256 bytes"):
         assert text in shown
-    assert f"{report.equivalence.max_abs_error:.6g}".replace("-", "−") in shown
+    assert short(report.equivalence.max_abs_error, 6) in shown
     assert shown.count("✓ same<") == 7
     assert shown.count("other weights<") == 3
     name = "published_vs_measured.csv"

@@ -64,3 +64,19 @@ def test_refused_file_leaves_the_running_checkpoint_in_place(
     visit.idle()
     assert visit.page.get_by_text("Running good.safetensors").is_visible()
     assert visit.exceptions() == []
+
+
+def test_cards_of_home_lead_to_their_pages_and_keep_the_upload(
+    server: Server, visitor: Callable[..., Visit]
+) -> None:
+    visit = visitor(server)
+    visit.open("?seed=7")
+    visit.open_panel("Run")
+    upload(visit, "own", model(5, 6))
+    visit.page.get_by_role("link", name="Largest error").click()
+    visit.idle()
+    assert visit.page.locator("h1").inner_text() == "7 Equivalence"
+    assert "seed=7" in visit.page.url
+    visit.open_panel("Run")
+    assert visit.page.get_by_text("Running own.safetensors").is_visible()
+    assert visit.exceptions() == []

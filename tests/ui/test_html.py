@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinydec.ui.html import code, digits, prose
+from tinydec.ui.html import code, digits, prose, spelled, table_html
 
 # CommonMark 6.1: a fence of back-quotes, the text, a fence of the same length.
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -68,3 +69,25 @@ def test_prose_keeps_plain_words_and_fences_the_others() -> None:
 )
 def test_powers_of_ten_are_spelled_without_leading_zeros(number: float, text: str) -> None:
     assert digits(number) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("difference at most 1e-05", "difference at most 1e−5"),
+        ("1.07e-06, -2.5e+10", "1.07e−6, −2.5e10"),
+        ("h.0.k at 1e-5 of b4b3e-05", "h.0.k at 1e−5 of b4b3e-05"),
+        ("checkpoint 25e12", "checkpoint 25e12"),
+        ("nothing here", "nothing here"),
+    ],
+)
+def test_powers_of_ten_are_spelled_as_on_every_page(text: str, shown: str) -> None:
+    assert spelled(text) == shown
+
+
+def test_sentences_of_a_table_wrap_and_are_escaped() -> None:
+    frame = pd.DataFrame({"a": ["within 1e-05 <b>"], "b": ["1e-05"]})
+    html = table_html(frame, "t", sentences=("a",))
+    assert '<td class="sentence">within 1e−5 &lt;b&gt;</td>' in html
+    assert html.count('class="sentence"') == 1
+    assert "<td>1e−5</td>" in html

@@ -34,14 +34,19 @@ class Chip:
 class Card:
     """One verdict card: what it is about, its figure, the verdict, and the page that proves it.
 
-    ``good`` colours it; None is a card without a verdict. ``href`` is a page's ``url_path``.
+    ``good`` colours it; None is a card without a verdict. ``page`` is a page's ``url_path``.
     """
 
     name: str
     value: str
     verdict: str = ""
     good: bool | None = None
-    href: str = ""
+    page: str = ""
+
+    @property
+    def tone(self) -> str:
+        """One of :data:`VERDICTS`."""
+        return "plain" if self.good is None else "good" if self.good else "bad"
 
 
 def chips_html(chips: Iterable[Chip], label: str) -> str:
@@ -60,20 +65,20 @@ def chips_html(chips: Iterable[Chip], label: str) -> str:
 
 
 def cards_html(cards: Iterable[Card], label: str) -> str:
-    """Return one row of verdict cards."""
-    items = []
-    for card in cards:
-        tone = "plain" if card.good is None else "good" if card.good else "bad"
-        sign = {"good": "✓ ", "bad": "✗ ", "plain": ""}[tone]
-        name = escape(card.name)
-        if card.href:
-            name = f'<a href="{escape(card.href)}" target="_self">{name}</a>'
-        verdict = f'<div class="verdict">{sign}{escape(card.verdict)}</div>' if card.verdict else ""
-        items.append(
-            f'<li class="{tone}"><div class="name">{name}</div>'
-            f'<div class="value">{escape(card.value)}</div>{verdict}</li>'
-        )
-    return f'<ul class="td-cards" aria-label="{escape(label)}">{"".join(items)}</ul>'
+    """Return one row of verdict cards, without their links."""
+    items = "".join(
+        f'<li class="{card.tone}"><div class="name">{escape(card.name)}</div>'
+        f"{card_body_html(card)}</li>"
+        for card in cards
+    )
+    return f'<ul class="td-cards" aria-label="{escape(label)}">{items}</ul>'
+
+
+def card_body_html(card: Card) -> str:
+    """Return a card's figure and verdict, what stands below its name."""
+    sign = {"good": "✓ ", "bad": "✗ ", "plain": ""}[card.tone]
+    verdict = f'<div class="verdict">{sign}{escape(card.verdict)}</div>' if card.verdict else ""
+    return f'<div class="value">{escape(card.value)}</div>{verdict}'
 
 
 # Texts from a checkpoint or a visitor in Markdown ------------------------------------------------
@@ -155,6 +160,17 @@ def _float(number: float, significant: int) -> str:
     return text.replace("-", "−")
 
 
+# Python's spelling of a small or large number: `1.07e-06`, `1e+16`.
+_POWER = re.compile(r"(?<![\w.])(-?)(\d+(?:\.\d+)?)e([+-])0*(\d+)\b")
+
+
+def spelled(text: str) -> str:
+    """Return a text of the core with its powers of ten as the pages write them: ``1.07e−6``."""
+    return _POWER.sub(
+        lambda m: "".join(("−" * len(m[1]), m[2], "e", "−" * (m[3] == "-"), m[4])), text
+    )
+
+
 def full(value: Any) -> str:
     """Return a value with every digit it has, as a spreadsheet or Python would read it."""
     if isinstance(value, float | np.floating):
@@ -172,6 +188,7 @@ def table_html(
     significant: int = 4,
     headings: Mapping[str, str] | None = None,
     verdicts: Sequence[str] = (),
+    sentences: Sequence[str] = (),
 ) -> str:
     """Return a table: numbers to the right with sensible digits, every digit on hover.
 
@@ -181,6 +198,7 @@ def table_html(
         significant: figures of a float.
         headings: other headings for some columns.
         verdicts: boolean columns shown as ✓ and ✗.
+        sentences: columns of prose, which wrap.
     """
     names = headings or {}
     columns = [str(column) for column in frame.columns]
@@ -196,7 +214,9 @@ def table_html(
     body = "".join(
         "<tr>"
         + "".join(
-            _cell(value, numeric[c], c in verdicts, significant)
+            f'<td class="sentence">{escape(spelled(str(value)))}</td>'
+            if c in sentences
+            else _cell(value, numeric[c], c in verdicts, significant)
             for c, value in zip(columns, row, strict=True)
         )
         + "</tr>"
@@ -213,7 +233,7 @@ def _cell(value: Any, numeric: bool, verdict: bool, significant: int) -> str:
     if verdict and isinstance(value, bool | np.bool_):
         tone, sign = ("good", "✓ yes") if value else ("bad", "✗ no")
         return f"<td{_class(tone)}>{sign}</td>"
-    shown = digits(value, significant)
+    shown = spelled(value) if isinstance(value, str) else digits(value, significant)
     exact = full(value)
     title = f' title="{escape(exact)}"' if isinstance(value, float) and exact != shown else ""
     return f"<td{_class('number' if numeric else '')}{title}>{escape(shown)}</td>"

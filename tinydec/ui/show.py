@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from html import escape
-from urllib.parse import urlencode
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
 from tinydec.figures.style import CONFIG
-from tinydec.ui.domains import NAMES
-from tinydec.ui.html import Card, Chip, cards_html, chips_html, table_html
+from tinydec.ui.html import Card, Chip, card_body_html, cards_html, chips_html, table_html
+from tinydec.ui.pages import page_link
 
 #: Rows above which a table becomes a scrolling data frame instead of HTML.
 LONGEST_TABLE = 300
@@ -44,6 +42,13 @@ def formula_block(formula: str, numbers: str = "") -> None:
 def look_for(text: str) -> None:
     """Say what to look for in the picture above: one or two sentences, plain text."""
     st.html(f'<p class="td-look"><b>Look for:</b> {escape(text)}</p>')
+
+
+def notes(lines: Iterable[str]) -> None:
+    """Say what was replaced, such as a value in the URL that cannot be; nothing for no lines."""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    if items:
+        st.html(f'<div role="status"><ul class="td-notes">{items}</ul></div>')
 
 
 def chips(row: Iterable[Chip], *, label: str) -> None:
@@ -86,16 +91,23 @@ def token_row(
 
 
 def cards(row: Iterable[Card], *, label: str) -> None:
-    """Draw one row of verdict cards (no more than one on a page).
+    """Draw one row of verdict cards; ``label`` names it for screen readers."""
+    st.html(cards_html(row, label))
 
-    A card's link opens its page with the shared controls as they are.
+
+def linked_cards(row: Iterable[Card], *, key: str) -> None:
+    """Draw one row of verdict cards whose names lead to the pages that prove them.
+
+    The links are Streamlit's own: they keep the visit, and with it an uploaded checkpoint.
     """
-    shared = {name: text for name, text in st.query_params.to_dict().items() if name in NAMES}
-    query = urlencode(shared)
-    linked = [
-        replace(card, href=f"{card.href}?{query}") if card.href and query else card for card in row
-    ]
-    st.html(cards_html(linked, label))
+    with st.container(horizontal=True, gap="small", key=f"td-cards-{key}"):
+        for index, card in enumerate(row):
+            with st.container(key=f"td-card-{card.tone}-{key}-{index}", gap=None):
+                if card.page:
+                    page_link(card.page, card.name)
+                else:
+                    st.markdown(card.name)
+                st.html(f'<div class="td-card {card.tone}">{card_body_html(card)}</div>')
 
 
 def figure(chart: go.Figure, *, key: str, alt: str) -> None:
@@ -116,6 +128,7 @@ def table(
     significant: int = 4,
     headings: Mapping[str, str] | None = None,
     verdicts: Sequence[str] = (),
+    sentences: Sequence[str] = (),
 ) -> None:
     """Draw a table: sensible digits, every digit on hover, the index hidden.
 
@@ -125,11 +138,21 @@ def table(
         significant: figures of a float.
         headings: other headings for some columns.
         verdicts: boolean columns to show as ✓ and ✗.
+        sentences: columns of prose, which wrap.
     """
     if len(frame) > LONGEST_TABLE:
         st.dataframe(frame.rename(columns=headings or {}), hide_index=True, alt=label)
         return
-    st.html(table_html(frame, label, significant=significant, headings=headings, verdicts=verdicts))
+    st.html(
+        table_html(
+            frame,
+            label,
+            significant=significant,
+            headings=headings,
+            verdicts=verdicts,
+            sentences=sentences,
+        )
+    )
 
 
 def download(

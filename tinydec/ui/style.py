@@ -21,7 +21,7 @@ APP_CSS = f"""
 .stAppHeader {{ background: transparent; height: 2.75rem; min-height: 0; pointer-events: none; }}
 .stAppHeader button, .stAppHeader a {{ pointer-events: auto; }}
 .stMainBlockContainer {{ padding: 1.5rem 2.5rem 4rem; max-width: 1180px; }}
-.stMainBlockContainer h1 {{ font-size: 1.75rem; padding: 0; font-weight: 650; }}
+.stMainBlockContainer h1 {{ font-size: 1.75rem; padding: 0 0 0.5rem; font-weight: 650; }}
 .stMainBlockContainer h2 {{ font-size: 1.25rem; padding: 0.4rem 0 0; }}
 .stMainBlockContainer h3 {{ font-size: 1.05rem; padding: 0.3rem 0 0; }}
 .stMainBlockContainer [data-testid="stCaptionContainer"],
@@ -32,6 +32,7 @@ APP_CSS = f"""
 [class*="st-key-_panel-"] {{ flex: 0 0 auto; width: auto; }}
 [class*="st-key-_panel-"]:has(details[open]) {{ flex: 1 0 100%; order: 1; }}
 [class*="st-key-_panel-"] summary {{ min-height: 2.4rem; padding: 0.3rem 0.7rem; gap: 0.4rem; }}
+.st-key-controls [data-testid="stButtonGroup"] button {{ min-height: 2.5rem; }}
 .st-key-controls {{ border-bottom: 1px solid var(--td-line); padding-bottom: 0.75rem; }}
 @media (max-width: 640px) {{
 .stMainBlockContainer {{ padding: 2.75rem 1rem 4rem; }}
@@ -74,7 +75,20 @@ overflow-wrap: anywhere; }}
 .td-cards .good .verdict {{ color: var(--td-cached); }}
 .td-cards .bad .verdict {{ color: var(--td-error); }}
 .td-cards .verdict {{ font-size: 0.85rem; font-weight: 600; }}
-.td-cards a {{ color: inherit; text-decoration: underline; text-underline-offset: 0.2em; }}
+/* Cards with links are containers: six in a row beside the sidebar, two on a phone. */
+:has(> [class*="st-key-td-card-"]) {{ flex: 1 1 8.1rem; width: auto; min-width: 0; }}
+[class*="st-key-td-card-"] {{ padding: 0.25rem 0.1rem 0;
+border-top: 3px solid var(--td-full-mark); }}
+[class*="st-key-td-card-good"] {{ border-color: var(--td-cached-mark); }}
+[class*="st-key-td-card-bad"] {{ border-color: var(--td-error-mark); }}
+[class*="st-key-td-card-"] a {{ padding: 0; }}
+[class*="st-key-td-card-"] a p {{ font-size: 0.85rem; text-decoration: underline;
+text-underline-offset: 0.2em; }}
+.td-card .value {{ font-family: var(--td-mono); font-size: 1.1rem; line-height: 1.35;
+overflow-wrap: anywhere; }}
+.td-card .verdict {{ font-size: 0.85rem; font-weight: 600; }}
+.td-card.good .verdict {{ color: var(--td-cached); }}
+.td-card.bad .verdict {{ color: var(--td-error); }}
 .td-table {{ overflow: auto; max-height: 26rem; border-top: 1px solid var(--td-line);
 border-bottom: 1px solid var(--td-line); }}
 /* Shadows at the sides where more columns are hidden: the covers move along, the shadows stay. */
@@ -92,6 +106,7 @@ padding: 0.35rem 0.6rem; white-space: nowrap; border: 0;
 background: light-dark(#f7f8fa, #1a1d25); }}
 .td-table td {{ padding: 0.25rem 0.6rem; border: 0; border-top: 1px solid var(--td-line);
 font-family: var(--td-mono); white-space: nowrap; }}
+.td-table td.sentence {{ font-family: inherit; white-space: normal; min-width: 14rem; }}
 .td-table .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .td-table .good {{ color: var(--td-cached); font-weight: 600; }}
 .td-table .bad {{ color: var(--td-error); font-weight: 600; }}

@@ -39,11 +39,11 @@ def test_cards_follow_the_report(report: AuditReport) -> None:
 
 
 def test_cards_link_only_to_pages_that_exist(report: AuditReport) -> None:
-    assert {card.href for card in home.verdict_cards(report, [])} == {""}
-    some = [card.href for card in home.verdict_cards(report, ["equivalence", "memory"])]
+    assert {card.page for card in home.verdict_cards(report, [])} == {""}
+    some = [card.page for card in home.verdict_cards(report, ["equivalence", "memory"])]
     assert some == ["equivalence"] * 4 + ["", "memory"]
     every = home.verdict_cards(report, ["equivalence", "memory", "fault_lab", "generation_loop"])
-    assert [card.href for card in every][2:5] == ["fault_lab", "fault_lab", "generation_loop"]
+    assert [card.page for card in every][2:5] == ["fault_lab", "fault_lab", "generation_loop"]
 
 
 def test_failure_that_cannot_act_has_no_verdict() -> None:

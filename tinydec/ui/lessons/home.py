@@ -39,12 +39,6 @@ WAYS = {
     "evidence": "Take every table away as CSV, with the command that replays it.",
 }
 
-#: Six cards in one row beside the sidebar.
-STYLE = """<style>
-.st-key-verdicts ul.td-cards { grid-template-columns: repeat(auto-fit, minmax(8.1rem, 1fr)); }
-.st-key-verdicts .td-cards .value { font-size: 1.1rem; }
-</style>"""
-
 _FAILURE_PAGES = "fault_lab equivalence"
 _FAULTS = {"positions-reset": "Positions reset to 0", "wrong-layer": "Wrong layer's cache"}
 
@@ -105,7 +99,7 @@ def verdict_cards(report: AuditReport, pages: Collection[str]) -> list[Card]:
              "generation_loop"),
         _memory_card(report),
     ]  # fmt: skip
-    return [replace(card, href=_first_of(card.href.split(), pages)) for card in cards]
+    return [replace(card, page=_first_of(card.page.split(), pages)) for card in cards]
 
 
 def cards_text(cards: Collection[Card]) -> str:
@@ -125,7 +119,7 @@ def _failure_card(report: AuditReport, name: str) -> Card:
     every = [f for f in report.failures if f.fault.name == name]
     found = [f for f in every if f.cannot_act is None]
     if not found:
-        return Card(title, "cannot act", href=_FAILURE_PAGES)
+        return Card(title, "cannot act", page=_FAILURE_PAGES)
     rejected = sum(f.rejected for f in found)
     worst = max(f.result.max_abs_error for f in found)
     verdict = f"rejected on {rejected} of {len(found)}"
@@ -190,7 +184,7 @@ def published_caption(report: AuditReport, source: str) -> str:
 def _value(value: float | str | None, unit: str) -> str:
     if value is None:
         return "none in this model"
-    text = value if isinstance(value, str) else f"{value:.6g}".replace("-", "−")
+    text = value if isinstance(value, str) else short(value, 6)
     return f"{text} {unit}" if unit == "bytes" else text
 
 

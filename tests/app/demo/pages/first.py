@@ -57,7 +57,7 @@ ui.table(frame, label="Logits of the step by token", verdicts=("kept",))
 ui.download("Logits as CSV", lambda: frame.to_csv().encode(), "logits.csv", key="logits.csv")
 ui.cards(
     [
-        ui.Card("Prefixes passed", "16 of 16", "within 1e-5", True, "second"),
+        ui.Card("Prefixes passed", "16 of 16", "within 1e−5", True),
         ui.Card("Wrong layer", "0.64", "rejected", True),
         ui.Card("Cache", "256 bytes"),
         ui.Card("Positions reset", "0.7", "not rejected", False),
