@@ -48,10 +48,11 @@ layout = layout if layout in LAYOUTS else LAYOUTS[0]
 trace = lesson.traces[layout]
 with formula:
     ui.formula_block(
-        r"\max_i \, |z^{\text{batch}}_i - z^{\text{solo}}_i| \le \epsilon",
+        r"\max_i \, |z^{\text{batch}}_i - z^{\text{solo}}_i| \le \varepsilon",
         batches.error_numbers(lesson),
     )
 
+choices.note_later_step("batch_step", len(trace.steps))
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
     place = choices.stepped("Batch step", "batch_step", len(trace.steps), width=110)
     st.button(

@@ -54,7 +54,7 @@ elif exhibit is not None:
 with formula:
     ui.formula_block(
         r"\text{caught} \iff \text{first failing stage} = \text{the fault's stage}",
-        faults.verdict_numbers(exhibit.row) if exhibit and revealed else "",
+        faults.caught_numbers(exhibit, revealed),
     )
 if exhibit is not None:
     lab_page.picture(exhibit, bench, revealed)
@@ -93,6 +93,7 @@ with st.expander("The catalogue, stages included"):
         catalogue,
         label="Catalogue of faults",
         headings={"what_goes_wrong": "what goes wrong", "shows_in": "shows in"},
+        sentences=("what_goes_wrong", "shows_in"),
     )
 st.caption(session.scenario_text(bench.lab.scenario))
 csv_button("Catalogue as CSV", catalogue, lab_tables.FAULTS)

@@ -47,6 +47,14 @@ def test_any_state_of_the_controls_gives_a_page(query: dict[str, str]) -> None:
     sound(open_page("batches", query))
 
 
+@pytest.mark.parametrize(("step", "noted"), [("4", False), ("5", True), ("16", True)])
+def test_link_to_a_step_that_the_batch_does_not_reach_is_noted(step: str, noted: bool) -> None:
+    app = open_page("batches", {"batch_step": step})
+    sound(app)
+    expected = "batch_step: expected an integer from 0 to 4, the steps of this run, found "
+    assert (f"{expected}&#x27;{step}&#x27;" in html(app)) == noted
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_any_checkpoint_gives_a_page_on_which_every_row_equals_its_solo_run(name: str) -> None:
     app = open_page("batches", uploaded=ODD[name])

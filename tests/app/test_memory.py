@@ -49,11 +49,11 @@ def test_every_view_has_a_contract_a_picture_a_table_and_exercises(view: str) ->
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [
-        ({}, "2 x 2 x 1 x 2 x 1 x 2 = 16 scalars\n16 scalars x 4 bytes = 64 bytes"),
-        ({"step": "3"}, "2 x 2 x 1 x 2 x 4 x 2 = 64 scalars\n64 scalars x 4 bytes = 256 bytes"),
-        ({"prompt": "<bos> A A A"}, "64 scalars x 4 bytes = 256 bytes"),
-        ({"dtype": "float16", "step": "1"}, "32 scalars x 2 bytes = 64 bytes"),
-        ({"mem_batch": "8"}, "2 x 2 x 8 x 2 x 1 x 2 = 128 scalars"),
+        ({}, "2 · 2 · 1 · 2 · 1 · 2 = 16 scalars\n16 scalars · 4 bytes = 64 bytes"),
+        ({"step": "3"}, "2 · 2 · 1 · 2 · 4 · 2 = 64 scalars\n64 scalars · 4 bytes = 256 bytes"),
+        ({"prompt": "<bos> A A A"}, "64 scalars · 4 bytes = 256 bytes"),
+        ({"dtype": "float16", "step": "1"}, "32 scalars · 2 bytes = 64 bytes"),
+        ({"mem_batch": "8"}, "2 · 2 · 8 · 2 · 1 · 2 = 128 scalars"),
     ],
 )
 def test_formula_holds_the_numbers_of_the_run(query: dict[str, str], numbers: str) -> None:
@@ -66,6 +66,21 @@ def test_payload_line_is_64_bytes_for_each_token() -> None:
     drawn = html(open_view("Payload"))
     assert "on the blue line 64 T." in drawn
     assert "✗" not in drawn
+
+
+def test_weights_too_large_for_float16_leave_the_other_formats() -> None:
+    checkpoint = load_checkpoint()
+    wte = checkpoint.tensors["wte.weight"].copy()
+    wte[3, 1] = 70_000.0  # float16 ends at 65 504
+    large = checkpoint.with_tensors(dict(checkpoint.tensors) | {"wte.weight": wte})
+    app = open_view("Payload", uploaded=large)
+    sound(app)
+    assert any("too large for float16: there" in c.value for c in app.caption)
+    drawn = html(app)
+    assert "float32, bytes" in drawn
+    assert "float64, bytes" in drawn
+    assert "float16, bytes" not in drawn
+    assert not any("too large" in c.value for c in open_view("Payload").caption)
 
 
 def test_a_run_without_a_cache_says_that_it_keeps_nothing() -> None:

@@ -9,10 +9,12 @@ from tinydec.model.storage import FROZEN_PATH, load_checkpoint
 from tinydec.ui.page_domains import page_domains
 from tinydec.ui.pages import PAGES
 from tinydec.verification.faults import fault_by_id
+from tinydec.verification.prefixes import controlled_prefixes
 
 pytestmark = pytest.mark.filterwarnings("default")
 
 CHECKPOINT = load_checkpoint(FROZEN_PATH)
+RUNS = [case for case in controlled_prefixes(CHECKPOINT) if case.length == 4]
 OWNED = [(info.url_path, name) for info in PAGES for name in info.parameters]
 
 
@@ -54,6 +56,8 @@ def test_junk_is_named_and_leaves_the_url(page: str) -> None:
         ("kv_cache", {"kv_amount": "0.1", "kv_layer": "1", "kv_head": "1"}),
         ("equivalence", {"eq_view": "Choices", "eq_fault": "positions reset"}),
         ("equivalence", {"eq_view": "Tensors", "eq_cache": "positions reset"}),
+        ("equivalence", {"eq_view": "Tensors",
+                         "eq_run": f"{RUNS[0].pattern}, T = 4: prefill 2 + decode 2"}),
         ("memory", {"mem_view": "Real models", "mem_model": "Gemma-2-2B", "mem_tokens": "64",
                     "mem_gib": "8", "mem_block": "16"}),
         ("memory", {"mem_batch": "4"}),
@@ -91,3 +95,11 @@ def test_parameter_of_another_page_is_named_and_dropped() -> None:
     assert "stage belongs to 10 Audit" in html(app)
     assert "faults belongs to 9 Batches and stopping and 10 Audit and Fault lab" in html(app)
     assert dict(app.query_params) == {}
+
+
+def test_run_that_only_begins_like_one_is_junk() -> None:
+    read = page_domains("equivalence", CHECKPOINT)["eq_run"].read
+    name = f"{RUNS[0].pattern}, T = 4: prefill 3 + decode 1"
+    assert read(name) == {"eq_run": name}
+    assert read(f"{RUNS[0].pattern}, T = 4: prefill 3 + decode 2") is None
+    assert read(f"{RUNS[0].pattern}, T = 4: nonsense") is None

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from tinydec.figures.log_axis import power
+from tinydec.figures.log_axis import power, short
 from tinydec.figures.palette import ERROR, SEQUENTIAL
 from tinydec.figures.style import finish
 
@@ -79,7 +79,7 @@ def divergence_figure(
         )
     figure.update_xaxes(showgrid=False, tickangle=-60, tickfont={"size": 11})
     figure.update_yaxes(showgrid=False, autorange="reversed")
-    title = f"largest difference from the uncached run; {tolerance:g} is accepted"
+    title = f"largest difference from the uncached run; {short(tolerance)} is accepted"
     return finish(figure, height=height, title={"text": title, "font": {"size": 13}, "x": 0})
 
 

@@ -29,7 +29,7 @@ def payload_figure(
     Args:
         tokens: lengths T.
         lines: bytes by the formula for each number format.
-        measured: bytes read off the arrays for each number format.
+        measured: bytes read off the arrays for each number format in which the weights fit.
         chosen: the number format in use.
         allocated: bytes that the chosen format sets aside.
         current: T of the run at hand.
@@ -52,6 +52,8 @@ def payload_figure(
                 hovertemplate="T = %{x}: %{y} bytes<extra>%{fullData.name}</extra>",
             )
         )
+        if dtype not in measured:
+            continue
         figure.add_trace(
             go.Scatter(
                 x=list(tokens),

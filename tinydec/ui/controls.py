@@ -6,14 +6,13 @@ Only ``app.py`` calls this module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
 from tinydec.errors import InputError
 from tinydec.runspec import DTYPES, FROZEN, POLICY_KINDS
-from tinydec.ui import domains, parameters
+from tinydec.ui import domains, parameters, show
 from tinydec.ui.checkpoints import session_checkpoint, upload_control
 from tinydec.ui.compute import settle_memory
 from tinydec.ui.copy_link import copy_link
@@ -121,9 +120,7 @@ def _show_notes(info: PageInfo) -> None:
                 notes.setdefault(note.name, note)
     else:
         st.session_state.pop(_URL_NOTES, None)
-    if notes:
-        lines = "".join(f"<li>{escape(note.text)}</li>" for note in notes.values())
-        st.html(f'<div role="status"><ul class="td-notes">{lines}</ul></div>')
+    show.notes(note.text for note in notes.values())
 
 
 # The controls -------------------------------------------------------------------------------------

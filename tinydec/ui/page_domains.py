@@ -123,14 +123,10 @@ def _equivalence(checkpoint: Checkpoint) -> dict[str, Domain]:
     cases = controlled_prefixes(checkpoint)
     faults = {fault.name: words(fault.name) for fault in DELIBERATE}
     correct = compute.CORRECT_CACHE
-    modes = tuple(f"{case.pattern}, T = {case.length}: " for case in cases)
+    runs = [compute.run_name(case, p) for case in cases for p in range(1, case.length + 1)]
     return {
         "eq_view": _one_of("eq_view", VIEWS),
-        "eq_run": Domain(
-            f"a run such as {modes[0]}…",
-            "the ninth run",
-            lambda text: {"eq_run": text} if text.startswith(modes) else None,
-        ),
+        "eq_run": _one_of("eq_run", runs, runs[min(compute.FIRST_RUN, len(runs) - 1)]),
         "eq_cache": _spelled("eq_cache", {correct: words(correct)} | faults, words(correct)),
         "eq_prefix": _one_of("eq_prefix", map(compute.case_label, cases), "the most telling one"),
         "eq_fault": _spelled("eq_fault", faults, list(faults.values())[-1]),

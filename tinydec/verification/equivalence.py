@@ -31,6 +31,11 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
+def split_mode(prefill: int, length: int) -> str:
+    """Return a split of ``length`` tokens in words, such as ``prefill 1 + decode 3``."""
+    return f"prefill {prefill} + decode {length - prefill}"
+
+
 @dataclass(frozen=True, eq=False)
 class SplitResult:
     """One prefix through the cached path in one split.
@@ -79,7 +84,7 @@ class SplitResult:
     @property
     def mode(self) -> str:
         """The split in words, such as ``prefill 1 + decode 3``."""
-        return f"prefill {self.prefill_length} + decode {self.case.length - self.prefill_length}"
+        return split_mode(self.prefill_length, self.case.length)
 
     @property
     def shapes_valid(self) -> bool:

@@ -21,7 +21,7 @@ from tinydec.ui.audits import base_audit, course_audit, run_of
 from tinydec.ui.checkpoints import frozen_checkpoint
 from tinydec.ui.compute import computed
 from tinydec.verification.contrast import failure_errors, logit_differences, of_fault
-from tinydec.verification.equivalence import SplitResult, compare_split
+from tinydec.verification.equivalence import SplitResult, compare_split, split_mode
 from tinydec.verification.fault_effects import (
     FaultEffect,
     Shares,
@@ -41,6 +41,8 @@ NOISE_SEED = 2024
 CURVE = tuple(float(t) for t in np.logspace(AXIS.low, AXIS.high, 3 * (AXIS.high - AXIS.low) + 1))
 
 CORRECT_CACHE = "correct"
+#: Place of the run that is shown first, the ninth of the 40: a prompt of four tokens.
+FIRST_RUN = 8
 
 
 def case_label(case: PrefixCase) -> str:
@@ -50,7 +52,12 @@ def case_label(case: PrefixCase) -> str:
 
 def run_label(split: SplitResult) -> str:
     """Return how one of the 40 runs is called."""
-    return f"{split.case.pattern}, T = {split.case.length}: {split.mode}"
+    return run_name(split.case, split.prefill_length)
+
+
+def run_name(case: PrefixCase, prefill: int) -> str:
+    """Return the same from a prefix and the length of its prefill."""
+    return f"{case.pattern}, T = {case.length}: {split_mode(prefill, case.length)}"
 
 
 @computed("dtype", "tolerance")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from tinydec.evidence.comparison import close
+from tinydec.figures.log_axis import short
 from tinydec.ui.exercise import Task
 from tinydec.verification.compare import TOLERANCES
 
@@ -20,11 +21,12 @@ def draw_replay(rng: random.Random) -> Task:
     verdict = ACCEPTED if close(here, here + off, tolerance) else REFUSED
     return Task(
         f"A bundle says a logit is `{here + off:.6f}`; here it comes out as `{here:.6f}`. The "
-        f"tolerance is {tolerance:g}, relative where the number is above 1. What does the replay "
-        "do?",
+        f"tolerance is {short(tolerance)}, relative where the number is above 1. What does the "
+        "replay do?",
         verdict,
         "Take the difference. If the number's size is above 1, the tolerance is multiplied by it.",
-        f"Difference {off:.1e}; allowed {tolerance:g} x {scale:g} = {tolerance * scale:.1e}. "
+        f"Difference {short(off, 2)}; allowed {short(tolerance)} · {scale:g} = "
+        f"{short(tolerance * scale, 2)}. "
         f"The replay **{verdict}**.",
         (ACCEPTED, REFUSED),
     )

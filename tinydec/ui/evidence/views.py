@@ -69,6 +69,7 @@ def gate_part(run: CurrentRun) -> None:
         ),
         label="Acceptance conditions",
         verdicts=("holds",),
+        sentences=("the milestone's condition", "what the figure is"),
     )
 
 
@@ -132,6 +133,7 @@ def tables_part(run: CurrentRun) -> None:
                 }
             ),
             label=f"Columns of {file}",
+            sentences=("meaning",),
         )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tinydec.evidence.lab_tables import named
+from tinydec.figures.log_axis import short
 from tinydec.model.activations import tensor_names
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import code, digits
+from tinydec.ui.html import code, digits, spelled
 from tinydec.ui.lab.session import Audited, Bench, Session
 from tinydec.verification.audit.checks import PASSED, STAGES
 from tinydec.verification.audit.stage_equivalence import Divergence
@@ -27,7 +28,7 @@ def verdict_numbers(session: Audited) -> str:
     if failure is None:
         return (
             f"{checks} checks pass, largest logit error {digits(report.logit_error, 3)} "
-            f"≤ {report.tolerance:g}"
+            f"≤ {short(report.tolerance)}"
         )
     behind = [stage.number for stage in report.stages if stage.reason]
     span = f"{behind[0]} to {behind[-1]}" if len(behind) > 1 else "".join(map(str, behind))
@@ -108,7 +109,7 @@ def diagnosis_markdown(session: Audited, most: int = 4) -> str:
 
 
 def _code(text: str) -> str:
-    return code(text)
+    return code(spelled(text))
 
 
 # Exercises ---------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ def position_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
         question=(
             f"Three prompts stand in one batch, padded on the {layout} (tokens each: {lengths}). "
             f"In batch step {step.index} row `{name}` has consumed {record.length_after - 1} real "
-            f"tokens and now reads {code(token)}, whose key and value go to slot "
-            f"{slot}. Which position does {code(token)} get?"
+            f"token{'s' * (record.length_after != 2)} and now reads {code(token)}, whose key and "
+            f"value go to slot {slot}. Which position does {code(token)} get?"
         ),
         answer=answer,
         hint="Padding takes up slots. Does it take up positions?",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tinydec.figures.log_axis import short
 from tinydec.generation.batch import run_batch
 from tinydec.generation.batch_trace import BatchTrace
 from tinydec.generation.schedule import JOIN, LEAVE, BatchRequest, Event
@@ -168,7 +169,7 @@ def error_numbers(lesson: BatchLesson) -> str:
     sign = "≤" if worst <= lesson.tolerance else ">"
     rows = len(next(iter(lesson.records.values())))
     return (
-        f"{digits(worst, 3)} {sign} {lesson.tolerance:g}, the largest of {rows} rows in "
+        f"{digits(worst, 3)} {sign} {short(lesson.tolerance)}, the largest of {rows} rows in "
         f"{len(lesson.records)} layouts"
     )
 
@@ -182,7 +183,7 @@ def verdict_text(lesson: BatchLesson) -> str:
         return (
             f"All {len(records)} comparisons pass: every row, in every layout, returns its solo "
             f"run's tokens, draws and stop reason. The logits are at most {worst} apart; "
-            f"{lesson.tolerance:g} is accepted."
+            f"{short(lesson.tolerance)} is accepted."
         )
     first = failed[0]
     broken = [
@@ -198,7 +199,7 @@ def verdict_text(lesson: BatchLesson) -> str:
     return (
         f"{len(failed)} of {len(records)} comparisons fail. First: row {first.row}, {first.layout} "
         f"layout, in its {', '.join(broken)} (step {first.first_difference} of that row). The "
-        f"largest logit error is {worst}; {lesson.tolerance:g} is accepted."
+        f"largest logit error is {worst}; {short(lesson.tolerance)} is accepted."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from tinydec.ui.html import digits
+from tinydec.ui.html import digits, spelled
 from tinydec.verification.audit.checks import (
     FAILED,
     NOT_JUDGED,
@@ -99,7 +99,9 @@ def _check(check: Check, opened: bool) -> str:
         ("where", str(check.where)),
         ("check", check.id),
     ]
-    rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts if value)
+    rows = "".join(
+        f"<dt>{name}</dt><dd>{escape(spelled(value))}</dd>" for name, value in facts if value
+    )
     failing = ' class="failing"' if check.failed else ""
     return (
         f"<details{failing}{' open' if opened else ''}><summary>"

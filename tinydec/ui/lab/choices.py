@@ -8,6 +8,8 @@ import streamlit as st
 
 from tinydec.errors import InputError
 from tinydec.evidence.lab_tables import named
+from tinydec.ui.domains import quoted
+from tinydec.ui.show import notes
 from tinydec.verification.faults import fault_by_id
 from tinydec.verification.lab.fault import Fault
 
@@ -59,6 +61,17 @@ def stepped(label: str, key: str, count: int, *, width: int = 120) -> int:
     options = list(range(count))
     chosen = st.selectbox(label, options, key=key, bind="query-params", width=width)
     return int(chosen) if chosen in options else 0
+
+
+def note_later_step(key: str, count: int) -> None:
+    """Say that a link names a step which this run does not reach; before :func:`stepped`.
+
+    The frame cannot know how many steps a run has.
+    """
+    found = "" if key in st.session_state else st.query_params.get(key, "")
+    if found and found not in map(str, range(count)):
+        expected = f"expected an integer from 0 to {count - 1}, the steps of this run"
+        notes([f"{key}: {expected}, found {quoted(found)}; ran with 0"])
 
 
 def move(key: str, value: object) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinydec.evidence.lab_tables import named
+from tinydec.figures.log_axis import short
 from tinydec.model.activations import CACHE_TENSORS, SCORE_TENSORS
 from tinydec.model.vocabulary import Vocabulary
 from tinydec.ui.exercise import Task
-from tinydec.ui.html import digits
+from tinydec.ui.html import digits, spelled
 from tinydec.ui.lab.exhibits import Exhibit
 from tinydec.ui.number_grid import Grid
 from tinydec.verification.audit.checks import STAGES
@@ -67,6 +68,16 @@ def marks(
 # Words -------------------------------------------------------------------------------------------
 
 
+def caught_numbers(exhibit: Exhibit | None, revealed: bool) -> str:
+    """Return the lab's formula in numbers, for a hidden fault (None) and an unrevealed one too."""
+    if exhibit is None:
+        return f"first failing stage: ?, one of {len(STAGES)}"
+    if not revealed:
+        name = named(exhibit.fault, exhibit.variant)
+        return f"{name}: first failing stage ?, one of {len(STAGES)}"
+    return verdict_numbers(exhibit.row)
+
+
 def verdict_numbers(row: KillRow) -> str:
     """Return whether a fault is caught at its own stage, with the numbers."""
     name = named(row.fault, row.variant)
@@ -85,21 +96,22 @@ def acting_text(exhibit: Exhibit) -> str:
         return f"Cannot act here: nothing recorded differs on this checkpoint. It needs {needs}."
     error = digits(row.max_abs_error, 3)
     if row.stage_found is None:
-        return f"The audit misses it: with {tolerance:g} accepted, every stage passes."
+        return f"The audit misses it: with {short(tolerance)} accepted, every stage passes."
     if row.max_abs_error <= tolerance:
         logits = (
-            f"Within the faulty session cached and full logits agree ({error} ≤ {tolerance:g}): "
-            "comparing them would not find it."
+            "Within the faulty session cached and full logits agree "
+            f"({error} ≤ {short(tolerance)}): comparing them would not find it."
         )
     else:
         greedy = "and" if row.greedy_changed else "and yet not"
         logits = (
             f"Within the faulty session cached and full logits part by {error} "
-            f"({tolerance:g} is accepted), {greedy} the highest of them changes."
+            f"({short(tolerance)} is accepted), {greedy} the highest of them changes."
         )
     where = f" at {row.where}" if row.where else ""
     return (
-        f"The check {row.caught_by} saw “{row.observed}” instead of “{row.expected}”{where}. "
+        f"The check {row.caught_by} saw “{spelled(row.observed)}” instead of "
+        f"“{spelled(row.expected)}”{where}. "
         f"{logits}"
     )
 
@@ -266,7 +278,7 @@ def silent_task(record: Callable[[Fault], Exhibit], rng: random.Random) -> Task:
         hint="Ask of each: does it change one path only, or both alike, or nothing that adds up?",
         solution=(
             f"`{answer.name}`. Largest differences here: {errors}. Only structure gives it away: "
-            f"`{found.caught_by}` saw `{found.observed}`."
+            f"`{found.caught_by}` saw `{spelled(found.observed)}`."
         ),
         choices=tuple(fault.name for fault in choices),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Literal
 
 import streamlit as st
@@ -22,6 +21,7 @@ from tinydec.ui.lessons.decode_step import (
     stop_tensor,
 )
 from tinydec.ui.pages import CATALOGUE
+from tinydec.ui.show import notes as draw_notes
 from tinydec.verification.explain import Element, Recording
 
 MakePanels = Callable[[Recording, Element, int], Sequence[tuple[Panel, ...]]]
@@ -86,9 +86,7 @@ def choice_controls(recording: Recording, step: int) -> Choice:
                 bind=bind,
                 width=_WIDTHS[name],
             )
-    if notes:
-        lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        st.html(f'<div role="status"><ul class="td-notes">{lines}</ul></div>')
+    draw_notes(notes)
     return choose(recording, step, _held())
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from tinydec.errors import InputError
 from tinydec.evidence.cost_tables import PARTS, payload_table, real_models_table, work_table
 from tinydec.evidence.layouts import checkpoint_layout
 from tinydec.figures.memory import (
@@ -57,9 +58,18 @@ def layout_of(checkpoint: Checkpoint, spec: RunSpec) -> AttentionLayout:
 def measured(
     checkpoint: Checkpoint, _spec: RunSpec, batch: int
 ) -> Mapping[str, tuple[MeasuredPayload, ...]]:
-    """Return the bytes of real caches at every length, for each number format."""
+    """Return the bytes of real caches at every length, for each number format that fits.
+
+    A format in which a weight would be infinite is left out: no cache can be filled in it.
+    """
     lengths = range(checkpoint.config.n_positions + 1)
-    return {dtype: measure_payload(checkpoint.cast(dtype), lengths, batch) for dtype in DTYPES}
+    found = {}
+    for dtype in DTYPES:
+        try:
+            found[dtype] = measure_payload(checkpoint.cast(dtype), lengths, batch)
+        except InputError:
+            continue
+    return found
 
 
 @computed("dtype")
@@ -79,7 +89,7 @@ def payload_chart(checkpoint: Checkpoint, spec: RunSpec, batch: int, current: in
     return payload_figure(
         tokens,
         {dtype: [cache_bytes(count, dtype) for count in scalars] for dtype in DTYPES},
-        {dtype: [m.valid_bytes for m in found[dtype]] for dtype in DTYPES},
+        {dtype: [m.valid_bytes for m in measures] for dtype, measures in found.items()},
         spec.dtype,
         found[spec.dtype][-1].allocated_bytes,
         current,

@@ -60,7 +60,8 @@ def models_view(_run: CurrentRun) -> None:
         "A real cache grows by kilobytes to a megabyte with each token; fewer heads, windows or a "
         "latent flatten the line.",
         formula.symbols_latex,
-        f"{formula.numbers}\n{formula.bytes_numbers} = {format_bytes(int(mine['payload_bytes']))}",
+        f"{formula.numbers}\n{formula.bytes_numbers} = ".replace(" x ", " · ")
+        + format_bytes(int(mine["payload_bytes"])),
     )
     show.figure(
         compute.growth_chart(name, tokens, gib),

@@ -33,7 +33,7 @@ def payload_view(run: CurrentRun) -> None:
         "Every consumed token adds one key and one value to each layer and head, so the payload "
         "grows in a straight line.",
         rf"\text{{scalars}} = {formula.symbols_latex}",
-        f"{formula.numbers}\n{formula.bytes_numbers}",
+        f"{formula.numbers}\n{formula.bytes_numbers}".replace(" x ", " · "),
     )
     slope = compute.growth(layout, batch)
     show.figure(
@@ -54,6 +54,12 @@ def payload_view(run: CurrentRun) -> None:
         st.caption(
             "The cache is switched off: this run keeps 0 bytes. Shown is what it would keep."
         )
+    missing = [dtype for dtype in DTYPES if dtype not in set(frame["dtype"])]
+    if missing:
+        st.caption(
+            f"This checkpoint's weights are too large for {' and '.join(missing)}: there the line "
+            "is the formula alone, and no cache was filled."
+        )
     show.table(_by_length(frame, run.spec.dtype), label="Payload by length", verdicts=("equal",))
     with st.container(horizontal=True):
         show.download("payload.csv", lambda: write_csv(frame, PAYLOAD), "payload.csv",
@@ -71,7 +77,7 @@ def _by_length(frame: pd.DataFrame, dtype: str) -> pd.DataFrame:
         "T": mine["tokens"].tolist(),
         "scalars": mine["scalars"].tolist(),
     }
-    for name in DTYPES:
+    for name in dict.fromkeys(frame["dtype"]):
         columns[f"{name}, bytes"] = frame[frame["dtype"] == name]["formula_bytes"].tolist()
     columns[f"measured, {dtype}"] = mine["measured_bytes"].tolist()
     columns["equal"] = mine["equal"].tolist()
