@@ -83,7 +83,9 @@ st.header("Every check", anchor=False)
 checks = lab_tables.checks(
     check for stage in report.stages if stage.number <= judged for check in stage.checks
 )
-ui.table(checks, label="Checks of the audit")
+ui.table(
+    checks, label="Checks of the audit", sentences=("contract", "observed", "expected", "reason")
+)
 st.caption(
     f"{audits.sharpness_text(bench)} That and every logit error above are from the runs of this "
     "session; the 16 prefixes of the equivalence have numbers of their own."

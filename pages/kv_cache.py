@@ -147,6 +147,7 @@ ui.table(
     operations.drop(columns="message"),
     label="Operations of a cache",
     headings={"valid_bytes": "valid bytes", "checked": "what was checked"},
+    sentences=("checked",),
     verdicts=("holds",),
 )
 st.markdown(kv_cache.refusals_text(tried))

@@ -56,7 +56,7 @@ parts = board.glossary_tables(run.checkpoint.config)
 for heading, part in parts.items():
     st.subheader(heading, anchor=False)
     shown = part if heading != "Words" else part.drop(columns="here")
-    ui.table(shown, label=heading, headings={"here": "on this checkpoint"})
+    ui.table(shown, label=heading, headings={"here": "on this checkpoint"}, sentences=("meaning",))
 ui.download(
     "Glossary as CSV",
     lambda: write_csv(pd.concat(list(parts.values())), review_tables.GLOSSARY),

@@ -242,3 +242,10 @@ def test_uploaded_checkpoint_gives_a_page_for_every_tensor(
     indices = app.selectbox(key="index")
     indices.set_value(indices.options[-1]).run()
     sound(app)
+
+
+def test_token_id_is_shown_as_the_integer_that_it_is(link: Callable[..., AppTest]) -> None:
+    app = link(step="2", tensor="token_embedding")
+    sound(app)
+    (operands,) = bodies(app, "Operands of token_embedding")
+    assert '<td>token id[2]</td><td class="number">3</td>' in operands

@@ -65,7 +65,7 @@ def test_prose_keeps_plain_words_and_fences_the_others() -> None:
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(1e-5, "1.000e−5"), (2.5e-12, "2.500e−12"), (3e8, "3.000e8"), (0.5, "0.5000")],
+    [(1e-5, "1e−5"), (2.5e-12, "2.500e−12"), (3e8, "3e8"), (0.5, "0.5000")],
 )
 def test_powers_of_ten_are_spelled_without_leading_zeros(number: float, text: str) -> None:
     assert digits(number) == text
@@ -79,6 +79,8 @@ def test_powers_of_ten_are_spelled_without_leading_zeros(number: float, text: st
         ("h.0.k at 1e-5 of b4b3e-05", "h.0.k at 1e−5 of b4b3e-05"),
         ("checkpoint 25e12", "checkpoint 25e12"),
         ("nothing here", "nothing here"),
+        ("-1.94493 and (-2.238, -1.569)", "−1.94493 and (−2.238, −1.569)"),
+        ("h.0.q-1.5, request-0, a -3 of 7", "h.0.q-1.5, request-0, a -3 of 7"),
     ],
 )
 def test_powers_of_ten_are_spelled_as_on_every_page(text: str, shown: str) -> None:

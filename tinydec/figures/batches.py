@@ -56,7 +56,7 @@ def isolation_figure(
         range=AXIS.range,
         tickvals=values,
         ticktext=labels,
-        title_text="largest logit difference from the solo run; dashed: tolerance",
+        title_text="largest logit difference",
     )
     figure.update_yaxes(
         tickvals=list(range(len(rows))),

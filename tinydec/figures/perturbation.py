@@ -46,5 +46,5 @@ def move_figure(found: Perturbation, tokens: Sequence[str], *, height: int = 260
         ]
     )
     figure.update_xaxes(title_text="past position that is changed", type="category")
-    figure.update_yaxes(title_text="largest move of a logit", rangemode="tozero")
+    figure.update_yaxes(title_text="logits move by", rangemode="tozero")
     return finish(figure, height=height, barmode="group")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from tinydec.ui.html import code
+from tinydec.ui.html import code, spelled
 
 _SCORES = "_scores"
 
@@ -47,7 +47,7 @@ def exercise(key: str, title: str, draw: Callable[[random.Random], Task]) -> Non
     task = draw(random.Random(f"{key}/{number}"))  # noqa: S311 - numbers of an exercise
     with st.container(border=True, key=f"exercise-{key}".replace(".", "-")):
         st.header(title, anchor=False)
-        st.markdown(task.question)
+        st.markdown(spelled(task.question))
         with st.container(horizontal=True, vertical_alignment="bottom"):
             given = _answer(task, f"{key}.{number}")
             check = st.button("Check", key=f"_{key}.check", type="primary")
@@ -62,9 +62,9 @@ def exercise(key: str, title: str, draw: Callable[[random.Random], Task]) -> Non
         if check:
             _judge(key, task, given)
         with st.expander("Hint"):
-            st.markdown(task.hint)
+            st.markdown(spelled(task.hint))
         with st.expander("Solution"):
-            st.markdown(task.solution)
+            st.markdown(spelled(task.solution))
 
 
 def is_right(task: Task, given: str | float | None) -> bool:

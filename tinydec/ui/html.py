@@ -155,20 +155,23 @@ def _float(number: float, significant: int) -> str:
     if -4 <= exponent < significant + 2:
         text = f"{number:.{max(0, significant - 1 - exponent)}f}"
     else:
-        mantissa, _, power = f"{number:.{significant - 1}e}".partition("e")
+        exact = float(f"{number:.0e}") == number  # a tolerance is 1e−5, not 1.000e−5
+        mantissa, _, power = f"{number:.{0 if exact else significant - 1}e}".partition("e")
         text = f"{mantissa}e{int(power)}"
     return text.replace("-", "−")
 
 
 # Python's spelling of a small or large number: `1.07e-06`, `1e+16`.
 _POWER = re.compile(r"(?<![\w.])(-?)(\d+(?:\.\d+)?)e([+-])0*(\d+)\b")
+_NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d+\.\d)")
 
 
 def spelled(text: str) -> str:
-    """Return a text of the core with its powers of ten as the pages write them: ``1.07e−6``."""
-    return _POWER.sub(
+    """Return a text of the core with its numbers as the pages write them: ``−1.07e−6``."""
+    powers = _POWER.sub(
         lambda m: "".join(("−" * len(m[1]), m[2], "e", "−" * (m[3] == "-"), m[4])), text
     )
+    return _NEGATIVE.sub("−", powers)
 
 
 def full(value: Any) -> str:
@@ -202,15 +205,15 @@ def table_html(
     """
     names = headings or {}
     columns = [str(column) for column in frame.columns]
+    lists = [frame[c].tolist() for c in columns]
     numeric = {
-        c: pd.api.types.is_numeric_dtype(frame[c]) and not pd.api.types.is_bool_dtype(frame[c])
-        for c in columns
+        c: bool(values) and all(_is_number(value) for value in values)
+        for c, values in zip(columns, lists, strict=True)
     }
     head = "".join(
         f'<th scope="col"{_class("number" if numeric[c] else "")}>{escape(names.get(c, c))}</th>'
         for c in columns
     )
-    lists = [frame[c].tolist() for c in columns]
     body = "".join(
         "<tr>"
         + "".join(
@@ -227,6 +230,10 @@ def table_html(
         f"<caption>{escape(label)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
 
 
 def _cell(value: Any, numeric: bool, verdict: bool, significant: int) -> str:

@@ -22,7 +22,7 @@ APP_CSS = f"""
 .stAppHeader button, .stAppHeader a {{ pointer-events: auto; }}
 .stMainBlockContainer {{ padding: 1.5rem 2.5rem 4rem; max-width: 1180px; }}
 .stMainBlockContainer h1 {{ font-size: 1.75rem; padding: 0 0 0.5rem; font-weight: 650; }}
-.stMainBlockContainer h2 {{ font-size: 1.25rem; padding: 0.4rem 0 0; }}
+.stMainBlockContainer h2 {{ font-size: 1.25rem; padding: 0.4rem 0 0.3rem; }}
 .stMainBlockContainer h3 {{ font-size: 1.05rem; padding: 0.3rem 0 0; }}
 .stMainBlockContainer [data-testid="stCaptionContainer"],
 .stMainBlockContainer [data-testid="stCaptionContainer"] p {{ color: inherit; opacity: 1; }}
@@ -32,7 +32,7 @@ APP_CSS = f"""
 [class*="st-key-_panel-"] {{ flex: 0 0 auto; width: auto; }}
 [class*="st-key-_panel-"]:has(details[open]) {{ flex: 1 0 100%; order: 1; }}
 [class*="st-key-_panel-"] summary {{ min-height: 2.4rem; padding: 0.3rem 0.7rem; gap: 0.4rem; }}
-.st-key-controls [data-testid="stButtonGroup"] button {{ min-height: 2.5rem; }}
+.stMainBlockContainer [data-testid="stButtonGroup"] button {{ min-height: 2.5rem; }}
 .st-key-controls {{ border-bottom: 1px solid var(--td-line); padding-bottom: 0.75rem; }}
 @media (max-width: 640px) {{
 .stMainBlockContainer {{ padding: 2.75rem 1rem 4rem; }}
@@ -40,7 +40,8 @@ APP_CSS = f"""
 .stMarkdown table {{ display: flex; }}
 .stMarkdown thead, .stMarkdown tbody {{ display: flex; }}
 .stMarkdown tr {{ display: flex; flex-direction: column; }}
-.stMarkdown th, .stMarkdown td {{ height: 1.8rem; padding: 0.1rem 0.6rem !important; }}
+.stMarkdown th, .stMarkdown td {{ height: 1.8rem; white-space: nowrap;
+padding: 0.1rem 0.6rem !important; }}
 }}
 {PLOTLY_CSS}
 ul.td-notes {{ margin: 0; padding: 0.4rem 0.8rem; list-style: none; font-size: 0.9rem;

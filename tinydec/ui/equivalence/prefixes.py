@@ -27,13 +27,6 @@ from tinydec.verification.faults import DELIBERATE
 #: Tokens of a large vocabulary whose differences are shown as numbers; the CSV has them all.
 MOST_COLUMNS = 32
 
-#: The first and the last column of the published values are prose.
-_WRAPPED = """<style>
-.st-key-published .td-table :is(td:first-child, td:last-child) { white-space: normal;
-font-family: inherit; min-width: 10rem; }
-.st-key-published .td-table td:last-child { min-width: 16rem; }
-</style>"""
-
 
 def prefixes_view(run: CurrentRun) -> None:
     """Every prefix: differences by token, errors on a log axis, the two failures beside them."""
@@ -67,9 +60,10 @@ def prefixes_view(run: CurrentRun) -> None:
         show.table(_token_rows(report), label="Difference of every logit, prefix by prefix")
     st.header("Published beside measured", anchor=False)
     with st.container(key="published"):
-        st.html(_WRAPPED)
         show.table(
-            _published_rows(report), label="The course's published values beside measured ones"
+            _published_rows(report),
+            label="The course's published values beside measured ones",
+            sentences=("quantity", "why"),
         )
     st.caption(
         "The course's own checkpoint is not published. What depends on weights may differ; what "
@@ -162,7 +156,7 @@ def _published_rows(report: AuditReport) -> pd.DataFrame:
     ]
     shown = {
         name: [
-            text if isinstance(text, str) else "–" if pd.isna(value) else short(float(value), 5)
+            text if isinstance(text, str) else "–" if pd.isna(value) else short(float(value), 6)
             for value, text in zip(frame[name], frame[other], strict=True)
         ]
         for name, other in either

@@ -50,14 +50,19 @@ def divergence_text(divergence: Divergence) -> str:
     """Return where a run first differs, for a caption and a screen reader."""
     if divergence.first is None:
         return (
-            f"Run {divergence.run}: no tensor is beyond the tolerance; the largest logit error is "
-            f"{digits(divergence.logit_error, 3)}."
+            f"{_run_name(divergence)}: no tensor is beyond the tolerance; the largest logit "
+            f"error is {digits(divergence.logit_error, 3)}."
         )
     tensor, position = divergence.first
     return (
-        f"Run {divergence.run}: {tensor} at position {position} is the first tensor beyond the "
+        f"{_run_name(divergence)}: {tensor} at position {position} is the first tensor beyond the "
         f"tolerance, marked; the logits are up to {digits(divergence.logit_error, 3)} off."
     )
+
+
+def _run_name(divergence: Divergence) -> str:
+    name = divergence.run
+    return name[:1].upper() + name[1:] if name.startswith("your") else f"Run {name}"
 
 
 def sharpness_text(bench: Bench) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pandas as pd
 import streamlit as st
 
 from tinydec.evidence.step_tables import openable, operands
@@ -44,7 +45,7 @@ def _level(
     st.markdown(f"`{node.name}` **= {value}** · {node.formula.meaning}")
     st.caption(element_words(node.element, tokens))
     formula_block(node.formula.latex, filled(node, digits, 4))
-    table(operands(node, tokens, MOST_TERMS), label=f"Operands of {node.name}")
+    table(_with_whole_ids(operands(node, tokens, MOST_TERMS)), label=f"Operands of {node.name}")
     if node.parts:
         st.caption(", ".join(f"{part.name} = {digits(part.value, 6)}" for part in node.parts))
     st.text(check_words(node, recording.checkpoint.dtype.name))
@@ -59,6 +60,17 @@ def _level(
         key=f"_open.{node.element.step}.{path}",
     )
     return chosen if chosen in inside else None
+
+
+def _with_whole_ids(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return operands for reading, with token ids as the integers that they are."""
+    if "value" not in lines:
+        return lines
+    values = [
+        int(value) if operand.startswith("token id") else value
+        for operand, value in zip(lines["operand"], lines["value"], strict=True)
+    ]
+    return lines.assign(value=pd.Series(values, dtype=object))
 
 
 # Words -------------------------------------------------------------------------------------------
