@@ -12,7 +12,7 @@ import streamlit as st
 
 from tinydec.errors import InputError
 from tinydec.runspec import DTYPES, FROZEN, POLICY_KINDS
-from tinydec.ui import domains, parameters, show
+from tinydec.ui import domains, page_switch, parameters, show
 from tinydec.ui.checkpoints import session_checkpoint, upload_control
 from tinydec.ui.compute import settle_memory
 from tinydec.ui.copy_link import copy_link
@@ -43,11 +43,15 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
     identity, checkpoint = session_checkpoint()
     limits = Limits.of(checkpoint)
     _read_url(limits, info, catalogue, (identity, checkpoint))
+    restored = page_switch.restore_lost(info.url_path, parameters.defaults(limits))
     _carry_controls(limits, info)
     st.html(f"<style>{APP_CSS}</style>")
     st.title(info.title, anchor=False)
     with st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         _draw(info, limits)
+    if restored:
+        st.rerun()  # a control reaches the URL in the run after the one that first draws it
+    page_switch.remember(info.url_path, st.session_state)
     _show_notes(info)
     try:
         page.run()
@@ -83,6 +87,9 @@ def _read_url(
     if found:
         ran = [(note, reading.values.get(note.name)) for note in found]
         st.session_state[_URL_NOTES] = (info.url_path, ran)
+    if not bound:
+        arrived = {name: value for name, value in reading.values.items() if name in reading.clean}
+        page_switch.remember(info.url_path, arrived)
     st.session_state["_drawn"] = True
     respelled = any(query.get(name, [text]) != [text] for name, text in reading.clean.items())
     if not bound and (reading.notes or respelled):
@@ -152,25 +159,25 @@ def _draw(info: PageInfo, limits: Limits) -> None:
         bind=_BIND,
         required=True,
     )
-    if info.sampling:
-        _sampling(limits, width=150)
     _integer("Step", "step", 0, limits.n_positions - 1, 0, width=140)
-    if not info.sampling:
-        with _panel("Sampling", "casino"):
-            _sampling(limits, width=200)
+    with _panel("Sampling", "casino", opened=info.sampling):
+        _sampling(limits, width=200)
     with _panel("Run", "tune"):
         _run(limits)
     with st.popover("Link", icon=":material/link:"):
         copy_link(key="_link")
 
 
-def _panel(label: str, icon: str) -> DeltaGenerator:
+def _panel(label: str, icon: str, *, opened: bool = False) -> DeltaGenerator:
     """Return a row for more controls that opens below the others.
 
     Not a popover: that drops its controls from the page when it closes, and with them their
-    values from the URL on the next page switch, Back or Forward.
+    values from the URL on the next page switch, Back or Forward. For the same reason every page
+    draws the same controls in the same places: a control that moves is mounted anew before the
+    old one goes, and the browser then forgets that it is bound to the URL.
     """
-    panel = st.expander(label, icon=f":material/{icon}:", key=f"_panel-{label.lower()}")
+    key = f"_panel-{label.lower()}"
+    panel = st.expander(label, opened, icon=f":material/{icon}:", key=key)
     return panel.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 

@@ -28,7 +28,7 @@ class PageInfo:
         path: the script, from the top folder.
         url_path: where it stands in the URL; empty for Home.
         parameters: URL parameters that only this page binds (``key=`` of its own widgets).
-        sampling: whether the sampling controls lie open instead of in a panel.
+        sampling: whether the panel of the sampling controls opens with the page.
     """
 
     title: str
@@ -177,7 +177,10 @@ def begin(catalogue: Catalogue = CATALOGUE) -> None:
     A cold server runs a deep-linked script of ``pages/`` without ``app.py``. Then this declares
     the navigation, which makes the server find ``app.py``, and runs again.
     """
-    if st.session_state.pop(_ROUTED, False):
+    routed = st.session_state.get(_ROUTED, False)
+    # Not deleted: Streamlit lists the keys of the session in a run that this one overtakes.
+    st.session_state[_ROUTED] = False
+    if routed:
         return
     if st.session_state.pop(_GUARDED, False):
         st.error("This page is part of an app: start it with `streamlit run app.py`.")

@@ -31,6 +31,7 @@ APP_CSS = f"""
 /* A panel is a button among the controls; open, it is a row below them. */
 [class*="st-key-_panel-"] {{ flex: 0 0 auto; width: auto; }}
 [class*="st-key-_panel-"]:has(details[open]) {{ flex: 1 0 100%; order: 1; }}
+[class*="st-key-_panel-"] [data-testid="stExpanderDetails"] {{ padding: 0 0.75rem 0.5rem; }}
 [class*="st-key-_panel-"] summary {{ min-height: 2.4rem; padding: 0.3rem 0.7rem; gap: 0.4rem; }}
 .stMainBlockContainer [data-testid="stButtonGroup"] button {{ min-height: 2.5rem; }}
 .st-key-controls {{ border-bottom: 1px solid var(--td-line); padding-bottom: 0.75rem; }}
