@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
 
-from tinydec.ui.html import code, spelled
+from tinydec.errors import InputError
+from tinydec.ui.html import code, prose, spelled
 
 _SCORES = "_scores"
 
@@ -44,7 +46,11 @@ def exercise(key: str, title: str, draw: Callable[[random.Random], Task]) -> Non
             task, so keep every choice inside. The answer is to come from the core.
     """
     number = st.session_state.setdefault(f"_{key}.number", 0)
-    task = draw(random.Random(f"{key}/{number}"))  # noqa: S311 - numbers of an exercise
+    try:
+        task = draw(random.Random(f"{key}/{number}"))  # noqa: S311 - numbers of an exercise
+    except InputError as error:
+        st.info(f"{title}: no exercise with this checkpoint in float32. {prose(str(error))}")
+        return
     with st.container(border=True, key=f"exercise-{key}".replace(".", "-")):
         st.header(title, anchor=False)
         st.markdown(spelled(task.question))
@@ -89,9 +95,10 @@ def _answer(task: Task, key: str) -> str | float | None:
         return chosen
     typed = st.text_input("Your answer", key=f"_{key}.answer", width=160).strip()
     try:
-        return float(typed.replace(",", ".").replace("−", "-"))
+        number = float(typed.replace(",", ".").replace("−", "-"))
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def _judge(key: str, task: Task, given: str | float | None) -> None:

@@ -128,7 +128,7 @@ def _norm(rows: Matrix, tensors: dict[str, Any], at: str, epsilon: float) -> Mat
     normed = []
     for row in rows:
         mean = sum(row) / len(row)
-        variance = sum((x - mean) ** 2 for x in row) / len(row)
+        variance = sum((x - mean) * (x - mean) for x in row) / len(row)
         scale = 1.0 / math.sqrt(variance + epsilon)
         parts = zip(row, tensors[f"{at}weight"], tensors[f"{at}bias"], strict=True)
         normed.append([(x - mean) * scale * weight + bias for x, weight, bias in parts])
@@ -165,7 +165,7 @@ def _mix(attention: Matrix, v: Matrix) -> Matrix:
 
 
 def _gelu_tanh(x: float) -> float:
-    return 0.5 * x * (1.0 + math.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1.0 + math.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
 def _gelu_exact(x: float) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tinydec.errors import InputError
 from tinydec.model.activations import Activations
 from tinydec.model.batch_cache import LEFT
 from tinydec.model.checkpoint import Checkpoint
@@ -115,7 +116,13 @@ def bench(checkpoint: Checkpoint, spec: RunSpec) -> Bench:
 
         golden = golden_from_full
     lab = make_laboratory(model, scenario_for(model), tolerance, golden)
-    return Bench(lab, note, attention_departure(_references(lab.correct)))
+    references = _references(lab.correct)
+    if not references:  # every run of the session was broken off at once
+        raise InputError(
+            f"logits: expected finite values in {spec.dtype}, found NaN or infinity in every run "
+            "of the session"
+        )
+    return Bench(lab, note, attention_departure(references))
 
 
 def is_small(checkpoint: Checkpoint) -> bool:
