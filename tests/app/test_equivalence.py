@@ -57,7 +57,7 @@ def test_table_has_sixteen_rows_and_every_run_has_one() -> None:
     drawn = html(open_view("Prefixes"))
     tables = {t[0]: t[1].count("<tr>") - 1 for t in re.findall(
         r"<caption>(.*?)</caption>(.*?)</table>", drawn, re.DOTALL)}  # fmt: skip
-    assert tables["Every prefix, token by token, with its errors and verdict"] == 16
+    assert tables["Every prefix, in its worst split, with its errors and verdict"] == 16
     assert tables["Every prefix in every split"] == 40
     assert tables["The course&#x27;s published values beside measured ones"] == 10
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from tests.random_models import random_checkpoint
 from tinydec.model.config import ModelConfig
@@ -29,14 +30,21 @@ LAYER = of_fault(FAILURES, "wrong-layer")
 def test_differences_by_token_have_the_largest_error_of_each_prefix() -> None:
     differences = logit_differences(REPORT)
     assert differences.shape == (16, 8)
-    largest = [prefix.token_by_token.max_abs_error for prefix in REPORT.prefixes]
+    largest = [max(split.max_abs_error for split in p.splits) for p in REPORT.prefixes]
     assert differences.max(axis=1).tolist() == largest
+    assert [prefix.worst.max_abs_error for prefix in REPORT.prefixes] == largest
     first = REPORT.prefixes[7]
     by_hand = [
-        abs(float(a) - float(b))
-        for a, b in zip(first.logits, first.token_by_token.logits, strict=True)
+        max(abs(float(split.logits[i]) - float(full)) for split in first.splits)
+        for i, full in enumerate(first.logits)
     ]
     assert differences[7].tolist() == by_hand
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_largest_difference_of_all_is_the_reports_own(dtype: str) -> None:
+    report = verify_prefixes(FROZEN.cast(dtype))
+    assert logit_differences(report).max() == report.max_abs_error > 0
 
 
 def test_a_reset_cannot_act_on_the_four_prefixes_of_one_token() -> None:

@@ -15,9 +15,12 @@ Floats = NDArray[np.float64]
 
 
 def logit_differences(report: EquivalenceReport) -> Floats:
-    """Return ``|full - cached|`` of the final logits, token by token: (prefixes, V)."""
+    """Return ``|full - cached|`` of the final logits, largest over the splits: (prefixes, V)."""
     return np.stack(
-        [absolute_difference(p.logits, p.token_by_token.logits) for p in report.prefixes]
+        [
+            np.max([absolute_difference(p.logits, split.logits) for split in p.splits], axis=0)
+            for p in report.prefixes
+        ]
     )
 
 

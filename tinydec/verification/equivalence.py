@@ -107,6 +107,16 @@ class PrefixResult:
         """The split that prefills one token and decodes the rest."""
         return self.splits[0]
 
+    @property
+    def worst(self) -> SplitResult:
+        """The split with the largest logit error, the first of equals."""
+        return max(self.splits, key=lambda split: split.max_abs_error)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the prefix passes in every split."""
+        return all(split.passed for split in self.splits)
+
 
 @dataclass(frozen=True, eq=False)
 class EquivalenceReport:
@@ -130,7 +140,7 @@ class EquivalenceReport:
     @property
     def passed_count(self) -> int:
         """Prefixes that pass in every split."""
-        return sum(all(split.passed for split in prefix.splits) for prefix in self.prefixes)
+        return sum(prefix.passed for prefix in self.prefixes)
 
     @property
     def distinct(self) -> int:

@@ -69,7 +69,7 @@ def prefixes_chart(checkpoint: Checkpoint, spec: RunSpec) -> go.Figure:
         [prefix.case.tokens for prefix in prefixes],
         checkpoint.vocabulary.tokens,
         logit_differences(report.equivalence),
-        np.array([prefix.token_by_token.max_abs_error for prefix in prefixes]),
+        np.array([prefix.worst.max_abs_error for prefix in prefixes]),
         {f.name: failure_errors(of_fault(report.failures, f.name)) for f in DELIBERATE},
         report.tolerance,
     )

@@ -44,14 +44,15 @@ def prefixes_view(run: CurrentRun) -> None:
     show.look_for(_prefixes_hint(report))
     show.table(
         _prefix_rows(report),
-        label="Every prefix, token by token, with its errors and verdict",
+        label="Every prefix, in its worst split, with its errors and verdict",
         verdicts=("passed",),
     )
     st.caption(
-        "Token by token: one token is prefilled, every later one is decoded. ULP counts the "
-        "representable numbers between two logits. A dash: the failure cannot act there. In the "
-        "picture an exact 0 stands at the left edge. The largest error is the one over these "
-        f"{len(found.prefixes)} prefixes; batches and the audit run sessions of their own."
+        "Each prefix is run in every split into prefill and decode; shown is the largest error. "
+        "ULP (units in the last place) counts the representable numbers between two logits. A "
+        "dash: the failure cannot act there. In the picture an exact 0 stands at the left edge. "
+        "Of the controls above, number format and tolerance apply here. Batches and the audit "
+        "have runs, and largest errors, of their own."
     )
     downloads(report, "prefix_equivalence.csv", "prefix_logits.csv", "deliberate_failures.csv")
     with st.expander(f"All {len(found.rows)} runs: every split into prefill and decode"):
@@ -107,14 +108,15 @@ def _prefixes_hint(report: AuditReport) -> str:
 
 def _prefix_rows(report: AuditReport) -> pd.DataFrame:
     tokens = report.checkpoint.vocabulary.tokens
-    splits = [prefix.token_by_token for prefix in report.equivalence.prefixes]
+    splits = [prefix.worst for prefix in report.equivalence.prefixes]
     columns: dict[str, list[Any]] = {
         "prefix": [s.case.tokens for s in splits],
         "pattern": [s.case.pattern for s in splits],
         "T": [s.case.length for s in splits],
         "largest error": [s.max_abs_error for s in splits],
+        "in the run": [s.mode for s in splits],
         "ULP": [s.max_ulp for s in splits],
-        "passed": [p.token_by_token.passed for p in report.equivalence.prefixes],
+        "passed": [p.passed for p in report.equivalence.prefixes],
         "highest logit": [choice_text(tokens, s.full_argmax, s.cached_argmax) for s in splits],
     }
     for fault in DELIBERATE:

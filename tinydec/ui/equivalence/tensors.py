@@ -24,7 +24,7 @@ def tensors_view(run: CurrentRun) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         label = st.selectbox(
             f"Run, one of {len(rows)}", list(rows), index=min(compute.FIRST_RUN, len(rows) - 1),
-            key="eq_run", bind=BIND, width=330, label_visibility="collapsed",
+            key="eq_run", bind=BIND, width=380, label_visibility="collapsed",
         )  # fmt: skip
         cache = st.segmented_control(
             "Cache", [CORRECT_CACHE, *(f.name for f in DELIBERATE)], default=CORRECT_CACHE,

@@ -31,7 +31,7 @@ def tolerance_view(run: CurrentRun) -> None:
     found = compute.reasons(run)
     shares = found.at(tolerance)
     show.contract(
-        "A tolerance lies above the rounding of correct models and below the effect of every "
+        "A tolerance should lie above the rounding of correct models and below the effect of every "
         "fault.",
         r"\text{noise} < \varepsilon < \text{fault}",
         chain(found, run.spec.dtype, tolerance),
