@@ -8,6 +8,7 @@ from tests.app.page_checks import html, open_page, sound
 from tinydec.model.storage import FROZEN_PATH, load_checkpoint
 from tinydec.ui.page_domains import page_domains
 from tinydec.ui.pages import PAGES
+from tinydec.ui.show import MOST_NOTES
 from tinydec.verification.faults import fault_by_id
 from tinydec.verification.prefixes import controlled_prefixes
 
@@ -95,6 +96,29 @@ def test_parameter_of_another_page_is_named_and_dropped() -> None:
     assert "stage belongs to 10 Audit" in html(app)
     assert "faults belongs to 9 Batches and stopping and 10 Audit and Fault lab" in html(app)
     assert dict(app.query_params) == {}
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "note"),
+    [
+        ("kv_cache", {"kv_layer": ["1", "0"]}, "kv_layer: expected one value, found 2"),
+        ("audit", {"faults": "F01 F02", "second": "F03"}, "names a value for second, which"),
+        ("decoding_policy", {"policy": " sample"}, "policy: expected greedy or sample, found"),
+        ("decoding_policy", {"dtype": "float64 "}, "dtype: expected float16 or float32 or"),
+    ],
+)
+def test_value_that_cannot_be_taken_as_it_stands_is_noted(page, query, note: str) -> None:
+    app = open_page(page, query)
+    sound(app)
+    assert note in "".join(noted(app))
+
+
+def test_many_notes_are_counted_not_listed() -> None:
+    app = open_page("kv_cache", {f"unknown{i}": "x" for i in range(40)})
+    sound(app)
+    (lines,) = noted(app)
+    assert lines.count("<li>") == MOST_NOTES + 1
+    assert "and 28 more like these" in lines
 
 
 def test_run_that_only_begins_like_one_is_junk() -> None:

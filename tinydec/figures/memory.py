@@ -219,7 +219,7 @@ def footprint_figure(names: Sequence[str], sizes: Sequence[int]) -> go.Figure:
             y=list(names),
             orientation="h",
             marker_color=[CACHED.mark if i == 0 else FULL.mark for i in range(len(names))],
-            text=[f"{size:,}".replace(",", " ") for size in sizes],
+            text=[f"{size:,}".replace(",", " ") if size > 9999 else str(size) for size in sizes],
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{y}: %{x:,} bytes<extra></extra>",

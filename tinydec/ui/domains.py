@@ -122,7 +122,7 @@ PARAMETERS: dict[str, Parameter] = {
     "prompt": Parameter(lambda limits: limits.first_token, _text, prompt_error),
     "policy": Parameter(
         _fixed(GREEDY),
-        _text,
+        str,
         _domain(" or ".join(POLICY_KINDS), lambda v, _: v in POLICY_KINDS),
     ),
     "temperature": Parameter(
@@ -164,7 +164,7 @@ PARAMETERS: dict[str, Parameter] = {
         _stop_tokens_error,
     ),
     "dtype": Parameter(
-        _fixed("float32"), _text, _domain(" or ".join(DTYPES), lambda v, _: v in DTYPES)
+        _fixed("float32"), str, _domain(" or ".join(DTYPES), lambda v, _: v in DTYPES)
     ),
     "tolerance": Parameter(
         _fixed(None),

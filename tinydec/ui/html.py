@@ -138,7 +138,7 @@ def digits(value: Any, significant: int = 4) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
-        return f"{int(value):,}".replace(",", " ")
+        return grouped(str(int(value))).replace("-", "−")
     if isinstance(value, float | np.floating):
         return _float(float(value), significant)
     return "" if value is None else str(value)
@@ -163,7 +163,13 @@ def _float(number: float, significant: int) -> str:
 
 # Python's spelling of a small or large number: `1.07e-06`, `1e+16`.
 _POWER = re.compile(r"(?<![\w.])(-?)(\d+(?:\.\d+)?)e([+-])0*(\d+)\b")
+_LONG = re.compile(r"(?<![\w.])[1-9]\d{4,}(?![\w.])")
 _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d+\.\d)")
+
+
+def grouped(text: str) -> str:
+    """Return a text with integers of five digits and more in groups of three: ``268 435 456``."""
+    return _LONG.sub(lambda m: f"{int(m[0]):,}".replace(",", " "), text)
 
 
 def spelled(text: str) -> str:

@@ -103,6 +103,11 @@ def read_query(
                 error = f"expected {own[name].expected}, found {quoted(text)}"
                 notes.append(_note(name, error, own[name].default))
             else:
+                if len(texts) > 1:
+                    notes.append(_note(name, f"expected one value, found {len(texts)}", text))
+                for key in read.keys() & query.keys() - {name}:
+                    error = f"names a value for {key}, which the link sets itself"
+                    notes.append(_note(name, error, f"{key} = {query[key][-1]}"))
                 clean |= {
                     key: value for key, value in read.items() if key == name or key not in query
                 }

@@ -15,6 +15,8 @@ from tinydec.ui.pages import page_link
 
 #: Rows above which a table becomes a scrolling data frame instead of HTML.
 LONGEST_TABLE = 300
+#: Notes that are shown one by one.
+MOST_NOTES = 12
 
 
 def contract(sentence: str, formula: str = "", numbers: str = "") -> None:
@@ -46,7 +48,10 @@ def look_for(text: str) -> None:
 
 def notes(lines: Iterable[str]) -> None:
     """Say what was replaced, such as a value in the URL that cannot be; nothing for no lines."""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    found = list(lines)
+    if len(found) > MOST_NOTES:
+        found = [*found[:MOST_NOTES], f"and {len(found) - MOST_NOTES} more like these"]
+    items = "".join(f"<li>{escape(line)}</li>" for line in found)
     if items:
         st.html(f'<div role="status"><ul class="td-notes">{items}</ul></div>')
 

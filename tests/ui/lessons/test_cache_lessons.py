@@ -115,7 +115,7 @@ def test_work_text_has_the_numbers_of_the_formulas():
     _, view = phase_view("<bos> A B", 1)
     assert phases.work_text(view) == (
         f"Multiply-adds of the prefill of 3: {3 * 288 + 6 * 16}; of the decode step 1: "
-        f"{288 + 4 * 16}; of the same step without a cache: 1 312. "
+        f"{288 + 4 * 16}; of the same step without a cache: 1312. "
         f"The first pass multiplies {3 * 16} more for pairs that the mask then hides."
     )
     assert 4 * 288 + 10 * 16 == 1312
@@ -123,7 +123,7 @@ def test_work_text_has_the_numbers_of_the_formulas():
 
 def test_without_a_cache_the_other_way_is_a_decode_step():
     _, view = phase_view("<bos> A B", 1, cache=False)
-    assert "of the full pass of 4: 1 312; of the same step with a cache: 352" in phases.work_text(
+    assert "of the full pass of 4: 1312; of the same step with a cache: 352" in phases.work_text(
         view
     )
 

@@ -157,7 +157,11 @@ _WORDS = (
     ("ulp", "One step between neighbouring floating-point numbers.", "equivalence"),
     ("payload", "Bytes of the valid keys and values, and nothing else.", "memory"),
     ("slot", "A place in a cache's arrays; with padding it is no position.", "batches"),
-    ("stage", "One of the audit's checks; the first that fails names the culprit.", "audit"),
+    (
+        "stage",
+        "One of the audit's six groups of checks; the first that fails names the culprit.",
+        "audit",
+    ),
     ("fault", "A single thing done wrong on purpose, switched on from outside.", "fault_lab"),
     ("guard", "A check that refuses a wrong cache before anything is computed.", "fault_lab"),
 )

@@ -52,7 +52,7 @@ def shape_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     )
     return Task(
         f"A decoder has **{config.n_head}** heads of width **{config.d_h}**. It {did}, for "
-        f"**{batch}** {'request' if batch == 1 else 'requests'} side by side. What is the shape of "
+        f"**{batch}** {'request' if batch == 1 else 'requests side by side'}. What is the shape of "
         f"`{name}` ({_TENSORS[name]}) in one layer?",
         answer,
         "Ask four things in order: how many requests, how many heads, how many rows does this "

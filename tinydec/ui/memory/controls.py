@@ -1,4 +1,4 @@
-"""Controls of the page, and the length that the shared step stands for."""
+"""Controls of the page, the length that the shared step stands for, the formula in numbers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Literal
 
 import streamlit as st
 
+from tinydec.memory.report import PayloadFormula
 from tinydec.runspec import DTYPES
 from tinydec.ui.compute import current_trace
 from tinydec.ui.current import CurrentRun, current_step, set_controls
+from tinydec.ui.html import grouped
 
 BIND: Literal["query-params"] = "query-params"
 BATCHES = (1, 2, 4, 8, 16)
@@ -36,6 +38,11 @@ def tokens_now(run: CurrentRun) -> int:
     """Return the inputs that the run has consumed after the shared step."""
     trace = current_trace(run)
     return trace.steps[current_step(len(trace.steps))].length_after
+
+
+def in_numbers(formula: PayloadFormula) -> str:
+    """Return the payload formula in numbers, spelled as on every page."""
+    return grouped(f"{formula.numbers}\n{formula.bytes_numbers}".replace(" x ", " · "))
 
 
 def _set_dtype() -> None:

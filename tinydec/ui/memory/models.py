@@ -12,7 +12,7 @@ from tinydec.ui import show
 from tinydec.ui.current import CurrentRun
 from tinydec.ui.html import digits
 from tinydec.ui.memory import compute
-from tinydec.ui.memory.controls import BIND
+from tinydec.ui.memory.controls import BIND, in_numbers
 
 TOKENS = tuple(2**power for power in range(18))
 GIBS = (1, 2, 4, 8, 16, 24, 48, 80, 141, 192, 640)
@@ -60,8 +60,7 @@ def models_view(_run: CurrentRun) -> None:
         "A real cache grows by kilobytes to a megabyte with each token; fewer heads, windows or a "
         "latent flatten the line.",
         formula.symbols_latex,
-        f"{formula.numbers}\n{formula.bytes_numbers} = ".replace(" x ", " · ")
-        + format_bytes(int(mine["payload_bytes"])),
+        f"{in_numbers(formula)} = {format_bytes(int(mine['payload_bytes']))}",
     )
     show.figure(
         compute.growth_chart(name, tokens, gib),

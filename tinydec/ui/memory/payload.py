@@ -15,7 +15,7 @@ from tinydec.ui import show
 from tinydec.ui.audits import course_audit, csv_bytes
 from tinydec.ui.current import CurrentRun
 from tinydec.ui.memory import compute
-from tinydec.ui.memory.controls import batch_control, format_control, tokens_now
+from tinydec.ui.memory.controls import batch_control, format_control, in_numbers, tokens_now
 
 
 def payload_view(run: CurrentRun) -> None:
@@ -33,7 +33,7 @@ def payload_view(run: CurrentRun) -> None:
         "Every consumed token adds one key and one value to each layer and head, so the payload "
         "grows in a straight line.",
         rf"\text{{scalars}} = {formula.symbols_latex}",
-        f"{formula.numbers}\n{formula.bytes_numbers}".replace(" x ", " · "),
+        in_numbers(formula),
     )
     slope = compute.growth(layout, batch)
     show.figure(

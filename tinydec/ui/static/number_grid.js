@@ -73,7 +73,9 @@ function show(root) {
   frame.grids.forEach((grid, i) => fillGrid(grids.children[i], grid, state.selected));
   const steps = root.querySelector('.steps');
   steps.hidden = state.data.frames.length < 2;
-  steps.querySelector('output').textContent = frame.label;
+  const start = state.data.frames[state.data.frame].label.split(',')[0];
+  const apart = state.frame === state.data.frame ? '' : `; the rest of the page is at ${start}`;
+  steps.querySelector('output').textContent = frame.label + apart;
   steps.querySelector('.back').disabled = state.frame === 0;
   steps.querySelector('.next').disabled = state.frame === state.data.frames.length - 1;
 }

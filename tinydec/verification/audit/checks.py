@@ -115,7 +115,8 @@ def judge(
         )
     if not count:
         return Check(check_id, stage, title, "", expected, tolerance, NOT_RECORDED)
-    observed = passed or f"as expected in all {count} places"
+    places = "the one place" if count == 1 else f"all {count} places"
+    observed = passed or f"as expected in {places}"
     return Check(check_id, stage, title, observed, expected, tolerance, PASSED)
 
 
