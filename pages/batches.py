@@ -69,7 +69,8 @@ st.html(lanes.lanes_html(vocabulary, trace, place))
 ui.look_for(
     "the lane called you: the shared controls above set its prompt, policy and seed. Blue edge: a "
     "whole prompt in one pass; green edge: one token. Purple is the returned token, the "
-    "badge behind it the row's own stop reason; the other lanes go on."
+    "badge behind it the row's own stop reason; the other lanes go on. A batch has steps of its "
+    "own: the shared step and the cache switch have no part here."
 )
 if fault is not None:
     st.warning(

@@ -71,7 +71,7 @@ def test_every_fault_and_every_form_is_revealed(warm) -> None:
         app.toggle(key="reveal").set_value(True).run()
         fine(app)
         assert (
-            f"{named(fault)}: expected at stage {fault.stage}, found at stage {fault.stage} by"
+            f"{named(fault)}: stage {fault.stage} = {fault.stage}, by"
             in html(app)
         )
         assert f"Seen elsewhere: {fault.echoes}." in [t.value for t in app.text]
@@ -79,7 +79,7 @@ def test_every_fault_and_every_form_is_revealed(warm) -> None:
             app.selectbox(key="variant").set_value(form).run()
             fine(app)
             assert (
-                f"({form}): expected at stage {fault.stage}, found at stage {fault.stage}"
+                f"({form}): stage {fault.stage} = {fault.stage}, by"
                 in html(app)
             )
 
@@ -90,7 +90,7 @@ def test_nothing_is_given_away_before_it_is_revealed(warm) -> None:
     assert "stage 2" not in html(app)
     assert "faulty" not in html(app)
     app.toggle(key="reveal").set_value(True).run()
-    assert "expected at stage 2, found at stage 2 by cache.reads" in html(app)
+    assert "stage 2 = 2, by cache.reads" in html(app)
     guard = next(t.value for t in app.text if "guard on" in t.value)
     assert "layer of the cache: expected 1, found 0" in guard
 
@@ -127,7 +127,7 @@ def test_each_symptom_leads_to_candidates_that_are_seen_to_happen(warm) -> None:
         assert any(symptom.first_check in m.value for m in app.markdown)
         offered = app.selectbox(key="faults")
         assert offered.options
-        assert f"{offered.value}: expected at stage" in html(app)
+        assert f"{offered.value}: stage " in html(app)
 
 
 def test_mystery_is_solved_stage_by_stage_and_its_link_names_no_fault(warm) -> None:
@@ -158,7 +158,7 @@ def test_mystery_is_solved_stage_by_stage_and_its_link_names_no_fault(warm) -> N
     assert any("Solved" in t.value for t in app.text)
     app.button(key=f"_see.{first.id}").click().run()
     fine(app)
-    assert f"{named(first)}: expected at stage {first.stage}" in html(app)
+    assert f"{named(first)}: stage {first.stage} = " in html(app)
 
 
 def _hidden(number: int):

@@ -61,7 +61,7 @@ def gate_figure(
             "middle left" if noise > 0 else "middle right",
         ),
         ("tolerance", tolerance, ERROR, "line-ns", "middle right"),
-        ("3 failures, smallest", smallest_failure, ERROR, "x-thin", "middle left"),
+        ("(3) smallest failure", smallest_failure, ERROR, "x-thin", "middle left"),
     )
     for name, value, colour, symbol, side in points:
         figure.add_trace(

@@ -43,7 +43,7 @@ def gate_chart(report: AuditReport) -> go.Figure:
     counted = [c for c in report.gate if c.relation == EQUALS]
     failures = next(c for c in report.gate if c.relation != EQUALS)
     return _gate_chart(
-        tuple(f"{c.number} {SHORT[c.number]}" for c in counted),
+        tuple(f"({c.number}) {SHORT[c.number]}" for c in counted),
         tuple((c.figure, c.expected) for c in counted),
         report.equivalence.max_abs_error,
         report.tolerance,

@@ -83,8 +83,11 @@ def verdict_numbers(row: KillRow) -> str:
     name = named(row.fault, row.variant)
     if not row.acts:
         return f"{name} cannot act here"
-    found = f"stage {row.stage_found} by {row.caught_by}" if row.stage_found else "no stage"
-    return f"{name}: expected at stage {row.fault.stage}, found at {found}"
+    found = f"stage {row.stage_found}" if row.stage_found else "no stage"
+    sign = "=" if row.stage_found == row.fault.stage else "≠"
+    return f"{name}: {found} {sign} {row.fault.stage}" + (
+        f", by {row.caught_by}" if row.stage_found else ""
+    )
 
 
 def acting_text(exhibit: Exhibit) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -134,13 +135,15 @@ def picture(exhibit: Exhibit, bench: Bench, revealed: bool) -> None:
     if not revealed:
         st.caption(
             f"Left: logits of the correct session ({place}). Right: empty until you reveal how "
-            "far each tensor of the faulty session is off."
+            "far each tensor of the faulty session is off. The session is fixed: of the shared "
+            "controls, number format, tolerance and checkpoint apply."
         )
     elif shown is not None:
         st.caption(
             f"Left: {place}. Right: {shown.run}, step {shown.correct.index}, each tensor against "
             "the same one of the correct session. Dashed: the tolerance; crosses are beyond it, "
             "dots on the ground exactly equal."
+            + ("" if np.any(faulty) else " The faulty logits are all 0, so no bar shows.")
         )
 
 

@@ -63,14 +63,19 @@ def _level(
 
 
 def _with_whole_ids(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return operands for reading, with token ids as the integers that they are."""
+    """Return operands for reading, with token ids and sizes as the integers that they are."""
     if "value" not in lines:
         return lines
     values = [
-        int(value) if operand.startswith("token id") else value
+        int(value) if _is_whole(operand, value) else value
         for operand, value in zip(lines["operand"], lines["value"], strict=True)
     ]
     return lines.assign(value=pd.Series(values, dtype=object))
+
+
+def _is_whole(operand: str, value: float | None) -> bool:
+    element = operand.endswith("]") and not operand.startswith("token id")
+    return not element and value is not None and float(value).is_integer()
 
 
 # Words -------------------------------------------------------------------------------------------

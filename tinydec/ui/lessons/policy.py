@@ -19,7 +19,7 @@ from tinydec.generation.seeds import first_uniforms, token_counts
 from tinydec.generation.stream import Draw, GeneratorState, UniformStream
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.vocabulary import Vocabulary
-from tinydec.runspec import SAMPLE, Policy, RunSpec
+from tinydec.runspec import GREEDY, SAMPLE, Policy, RunSpec
 from tinydec.ui.exercise import Task
 from tinydec.ui.html import code, digits
 from tinydec.ui.lessons.rows import row_choices, row_text
@@ -195,7 +195,13 @@ class Seen:
 def moved_text(before: Seen | None, now: Seen) -> str:
     """Return what the last moved control did to the generator and to the token."""
     state = f"{now.state.state & 0xFFFFFFFF:08x}"
+    greedy = now.policy.kind == GREEDY
     if before is None or before == now:
+        if greedy:
+            return (
+                "Greedy takes the highest logit whatever the sliders say; press Sample and they "
+                f"act. The generator stays at …{state}: greedy draws nothing."
+            )
         return (
             f"Move a slider: the generator stays at …{state}, because nothing is drawn until a "
             f"token is selected."
