@@ -1,4 +1,4 @@
-"""A server of the app for the benchmarks: its own process, on this machine alone."""
+"""A server of the app for benchmarks, browser tests and pictures: a process of its own."""
 
 from __future__ import annotations
 

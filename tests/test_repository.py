@@ -104,7 +104,9 @@ def test_no_tracked_file_names_a_place_on_one_machine(repository: Path) -> None:
 @pytest.mark.parametrize("place", ["/" + "root/x", "cd /" + "work/tree", "../" + "shared/seeds"])
 def test_machine_path_pattern_finds_such_places(place: str) -> None:
     assert MACHINE_PATHS.search(place)
-    assert not MACHINE_PATHS.search("network/work/step, shared/, homes/a, https://a.org/work/x")
+    assert not MACHINE_PATHS.search(
+        "network/" + "work/step, shared/, homes/a, https://a.org/" + "work/x"
+    )
 
 
 def test_no_source_file_is_long(repository: Path) -> None:

@@ -70,18 +70,12 @@ def test_every_fault_and_every_form_is_revealed(warm) -> None:
         app.selectbox(key="faults").set_value(named(fault)).run()
         app.toggle(key="reveal").set_value(True).run()
         fine(app)
-        assert (
-            f"{named(fault)}: stage {fault.stage} = {fault.stage}, by"
-            in html(app)
-        )
+        assert f"{named(fault)}: stage {fault.stage} = {fault.stage}, by" in html(app)
         assert f"Seen elsewhere: {fault.echoes}." in [t.value for t in app.text]
         for form in fault.variants:
             app.selectbox(key="variant").set_value(form).run()
             fine(app)
-            assert (
-                f"({form}): stage {fault.stage} = {fault.stage}, by"
-                in html(app)
-            )
+            assert f"({form}): stage {fault.stage} = {fault.stage}, by" in html(app)
 
 
 def test_nothing_is_given_away_before_it_is_revealed(warm) -> None:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +12,8 @@ from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+
+from benchmarks.app_server import AppServer, app_server
 
 ROOT = Path(__file__).resolve().parents[2]
 THEMES = ("light", "dark")
@@ -30,58 +27,17 @@ _EXPECTED = re.compile(r"/_stcore/(health|host-config)$")
 
 # Server ------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Server:
-    """A running `streamlit run`; `url` ends without a slash."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-
-
-def free_port() -> int:
-    """A port that nothing listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+Server = AppServer
 
 
 @contextmanager
 def served(script: Path = ROOT / "app.py", log: Path | None = None) -> Iterator[Server]:
     """Start a server of its own, cold, in the project's folder; stop it afterwards."""
-    port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", str(script)]
-    command += ["--server.port", str(port), "--server.fileWatcherType", "none"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with (log or Path(os.devnull)).open("wb") as stream:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT
-        )
-        try:
-            url = f"http://localhost:{port}"
-            _wait_until_healthy(url, process)
-            yield Server(url, process)
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _wait_until_healthy(url: str, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            raise RuntimeError(f"expected a running server, found exit code {process.returncode}")
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"expected a healthy server within {seconds} s, found none at {url}")
+    with (
+        (log or Path(os.devnull)).open("wb") as stream,
+        app_server(str(script), log=stream) as server,
+    ):
+        yield server
 
 
 # Browser -----------------------------------------------------------------------------------------
