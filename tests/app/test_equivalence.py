@@ -10,9 +10,12 @@ import pytest
 from tests.app.page_checks import html, open_page, sound, take_downloads
 from tests.random_models import random_checkpoint
 from tinydec.__main__ import main
+from tinydec.figures.equivalence import shortened
 from tinydec.figures.log_axis import short
+from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
 from tinydec.model.storage import load_checkpoint
+from tinydec.model.vocabulary import Vocabulary
 from tinydec.ui.equivalence.controls import STEPS, nearest_step
 from tinydec.ui.equivalence.views import VIEWS
 from tinydec.ui.exercises.catalogue import EXERCISES
@@ -57,9 +60,29 @@ def test_table_has_sixteen_rows_and_every_run_has_one() -> None:
     drawn = html(open_view("Prefixes"))
     tables = {t[0]: t[1].count("<tr>") - 1 for t in re.findall(
         r"<caption>(.*?)</caption>(.*?)</table>", drawn, re.DOTALL)}  # fmt: skip
-    assert tables["Every prefix, in its worst split, with its errors and verdict"] == 16
+    assert tables["Every prefix, over its splits, with its errors and verdict"] == 16
     assert tables["Every prefix in every split"] == 40
     assert tables["The course&#x27;s published values beside measured ones"] == 10
+
+
+def test_prefix_that_fails_is_not_shown_by_a_run_that_passes() -> None:
+    tables = html(open_view("Prefixes", {"dtype": "float16", "tolerance": "0.001"}))
+    table = tables.split("Every prefix, over its splits")[2].split("</table>")[0]
+    report = verify_prefixes(FROZEN, dtype="float16", tolerance=0.001)
+    assert 0 < report.passed_count < 16
+    assert table.count("✗ no") == 16 - report.passed_count
+    for prefix in report.prefixes:
+        assert prefix.worst.passed == prefix.passed
+        assert prefix.max_abs_error == max(split.max_abs_error for split in prefix.splits)
+
+
+@pytest.mark.parametrize("tokens", [("prefix", "-1.5", "1e-05"), ("x" * 40 + "1", "x" * 40 + "2")])
+def test_any_vocabulary_has_its_tables(tokens: tuple[str, ...]) -> None:
+    config = ModelConfig(len(tokens), 3, 4, 2, 2, 8)
+    tensors = random_checkpoint(config, 3, "float32").tensors
+    app = open_view("Prefixes", uploaded=Checkpoint.build(config, Vocabulary(tokens), tensors))
+    sound(app)
+    assert all(shortened(token) in html(app) for token in tokens)
 
 
 @pytest.mark.parametrize(

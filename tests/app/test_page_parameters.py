@@ -102,7 +102,7 @@ def test_parameter_of_another_page_is_named_and_dropped() -> None:
     ("page", "query", "note"),
     [
         ("kv_cache", {"kv_layer": ["1", "0"]}, "kv_layer: expected one value, found 2"),
-        ("audit", {"faults": "F01 F02", "second": "F03"}, "names a value for second, which"),
+        ("audit", {"faults": "F01 F02", "second": "F03"}, "second: faults names another one"),
         ("decoding_policy", {"policy": " sample"}, "policy: expected greedy or sample, found"),
         ("decoding_policy", {"dtype": "float64 "}, "dtype: expected float16 or float32 or"),
     ],

@@ -84,3 +84,17 @@ def test_back_to_a_page_with_the_defaults_is_not_overruled(
     visit.idle()
     assert visit.page.locator("h1").inner_text() == "1 Generation loop"
     assert query(visit) == {}
+
+
+def test_click_on_a_page_from_a_changed_field_keeps_the_change(
+    server: Server, visitor: Callable[..., Visit]
+) -> None:
+    visit = visitor(server)
+    visit.open("generation_loop?prompt=%3Cbos%3E+X&policy=sample", settle=800)
+    link = visit.page.get_by_test_id("stSidebarNavLink").filter(has_text="6 Positions").first
+    visit.page.get_by_label("Prompt", exact=True).fill("<bos>")
+    link.click()  # leaving the field sends the change, the click overtakes its run
+    visit.page.wait_for_url("**/positions**")
+    visit.idle(800)
+    assert visit.page.get_by_label("Prompt", exact=True).input_value() == "<bos>"
+    assert query(visit) == {"policy": "sample"}

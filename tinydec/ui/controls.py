@@ -16,7 +16,7 @@ from tinydec.ui import domains, page_switch, parameters, show
 from tinydec.ui.checkpoints import session_checkpoint, upload_control
 from tinydec.ui.compute import settle_memory
 from tinydec.ui.copy_link import copy_link
-from tinydec.ui.current import current_run
+from tinydec.ui.current import current_run, set_controls
 from tinydec.ui.domains import Limits
 from tinydec.ui.html import code, prose
 from tinydec.ui.page_domains import page_domains
@@ -51,7 +51,7 @@ def frame(page: Page, catalogue: Catalogue = CATALOGUE) -> None:
         _draw(info, limits)
     if restored:
         st.rerun()  # a control reaches the URL in the run after the one that first draws it
-    page_switch.remember(info.url_path, st.session_state)
+    page_switch.remember(info.url_path, st.session_state, parameters.defaults(limits))
     _show_notes(info)
     try:
         page.run()
@@ -89,7 +89,7 @@ def _read_url(
         st.session_state[_URL_NOTES] = (info.url_path, ran)
     if not bound:
         arrived = {name: value for name, value in reading.values.items() if name in reading.clean}
-        page_switch.remember(info.url_path, arrived)
+        page_switch.remember(info.url_path, arrived, parameters.defaults(limits))
     st.session_state["_drawn"] = True
     respelled = any(query.get(name, [text]) != [text] for name, text in reading.clean.items())
     if not bound and (reading.notes or respelled):
@@ -141,6 +141,7 @@ def _draw(info: PageInfo, limits: Limits) -> None:
         limits.first_token,
         key="prompt",
         bind=_BIND,
+        **_kept("prompt"),
         help=f"Tokens separated by spaces: {code(' '.join(limits.vocabulary.tokens[:32]))}",
         width=170,
     )
@@ -158,6 +159,7 @@ def _draw(info: PageInfo, limits: Limits) -> None:
         key="policy",
         bind=_BIND,
         required=True,
+        **_kept("policy"),
     )
     _integer("Step", "step", 0, limits.n_positions - 1, 0, width=140)
     with _panel("Sampling", "casino", opened=info.sampling):
@@ -184,17 +186,20 @@ def _panel(label: str, icon: str, *, opened: bool = False) -> DeltaGenerator:
 def _take_example() -> None:
     prompt = st.session_state.get(_EXAMPLES)
     if prompt is not None:
-        st.session_state["prompt"] = prompt
+        set_controls(prompt=prompt)
 
 
 def _sampling(limits: Limits, width: int) -> None:
     low, high = domains.TEMPERATURE
-    st.slider("Temperature", low, high, 1.0, 0.05, key="temperature", bind=_BIND, width=width)
+    bound: dict[str, Any] = {"bind": _BIND, "width": width}
+    st.slider(
+        "Temperature", low, high, 1.0, 0.05, key="temperature", **bound, **_kept("temperature")
+    )
     size = len(limits.vocabulary)
     if size > 1:
-        st.slider("Top-k", 1, size, size, 1, key="top_k", bind=_BIND, width=width)
+        st.slider("Top-k", 1, size, size, 1, key="top_k", **bound, **_kept("top_k"))
     low, high = domains.TOP_P
-    st.slider("Top-p", low, high, 1.0, 0.05, key="top_p", bind=_BIND, width=width)
+    st.slider("Top-p", low, high, 1.0, 0.05, key="top_p", **bound, **_kept("top_p"))
     _integer("Seed", "seed", 0, domains.LARGEST_SEED, 41, width=140)
 
 
@@ -212,12 +217,19 @@ def _run(limits: Limits) -> None:
         "Stop tokens",
         key="stop_tokens",
         bind=_BIND,
+        **_kept("stop_tokens"),
         placeholder="none",
         help="Further tokens that end the run, separated by spaces.",
         width=170,
     )
     st.segmented_control(
-        "Number format", DTYPES, default="float32", key="dtype", bind=_BIND, required=True
+        "Number format",
+        DTYPES,
+        default="float32",
+        key="dtype",
+        bind=_BIND,
+        required=True,
+        **_kept("dtype"),
     )
     low, high = domains.TOLERANCE
     st.number_input(
@@ -229,11 +241,17 @@ def _run(limits: Limits) -> None:
         format="%.3g",
         key="tolerance",
         bind=_BIND,
+        **_kept("tolerance"),
         placeholder="the declared one",
         width=230,
     )
-    st.toggle("Keep a KV cache", True, key="cache", bind=_BIND)
+    st.toggle("Keep a KV cache", True, key="cache", bind=_BIND, **_kept("cache"))
     upload_control()
+
+
+def _kept(name: str) -> dict[str, Any]:
+    """Return the options by which a control tells what a visitor set, before any run ends."""
+    return {"on_change": page_switch.changed, "args": (name,)}
 
 
 def _integer(label: str, key: str, low: int, high: int, value: int | None, **options: Any) -> None:
@@ -244,6 +262,6 @@ def _integer(label: str, key: str, low: int, high: int, value: int | None, **opt
     """
     draw: Callable[..., Any] = st.number_input
     try:
-        draw(label, low, high, value, 1, key=key, bind=_BIND, **options)
+        draw(label, low, high, value, 1, key=key, bind=_BIND, **options, **_kept(key))
     except OverflowError:
         st.session_state.pop(key, None)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.runspec import RunSpec
+from tinydec.ui import page_switch
 from tinydec.ui.checkpoints import session_checkpoint
 from tinydec.ui.domains import NAMES, Limits
 from tinydec.ui.parameters import Note, settle
@@ -68,3 +69,4 @@ def set_controls(**values: Any) -> None:
         if name not in NAMES:
             raise KeyError(f"expected one of {', '.join(NAMES)}, found {name!r}")
         st.session_state[name] = value
+        page_switch.changed(name)

@@ -49,7 +49,7 @@ def exercise(key: str, title: str, draw: Callable[[random.Random], Task]) -> Non
     try:
         task = draw(random.Random(f"{key}/{number}"))  # noqa: S311 - numbers of an exercise
     except InputError as error:
-        st.info(f"{title}: no exercise with this checkpoint in float32. {prose(str(error))}")
+        st.info(f"{title}: none can be made of this checkpoint. {prose(str(error))}")
         return
     with st.container(border=True, key=f"exercise-{key}".replace(".", "-")):
         st.header(title, anchor=False)

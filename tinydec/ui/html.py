@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 ROLES = ("prompt", "consumed", "returned", "plain")
-VERDICTS = ("good", "bad", "plain")
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Card:
 
     @property
     def tone(self) -> str:
-        """One of :data:`VERDICTS`."""
+        """``good``, ``bad`` or ``plain``."""
         return "plain" if self.good is None else "good" if self.good else "bad"
 
 
@@ -163,17 +162,29 @@ def _float(number: float, significant: int) -> str:
 
 # Python's spelling of a small or large number: `1.07e-06`, `1e+16`.
 _POWER = re.compile(r"(?<![\w.])(-?)(\d+(?:\.\d+)?)e([+-])0*(\d+)\b")
+_SPAN = re.compile(r"(`+[^`]+`+)")
 _LONG = re.compile(r"(?<![\w.])[1-9]\d{4,}(?![\w.])")
 _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d+\.\d)")
 
 
 def grouped(text: str) -> str:
-    """Return a text with integers of five digits and more in groups of three: ``268 435 456``."""
+    """Return a formula in numbers, its integers from five digits on in groups: ``268 435 456``.
+
+    Not for prose: at the end of a sentence, or in a digest of digits, it would be wrong.
+    """
     return _LONG.sub(lambda m: f"{int(m[0]):,}".replace(",", " "), text)
 
 
 def spelled(text: str) -> str:
-    """Return a text of the core with its numbers as the pages write them: ``−1.07e−6``."""
+    """Return a text of the core with its numbers as the pages write them: ``−1.07e−6``.
+
+    Code spans stay: they hold tokens, and a token may be spelled like a number.
+    """
+    parts = _SPAN.split(text)
+    return "".join(part if i % 2 else _numbers(part) for i, part in enumerate(parts))
+
+
+def _numbers(text: str) -> str:
     powers = _POWER.sub(
         lambda m: "".join(("−" * len(m[1]), m[2], "e", "−" * (m[3] == "-"), m[4])), text
     )
@@ -207,26 +218,24 @@ def table_html(
         significant: figures of a float.
         headings: other headings for some columns.
         verdicts: boolean columns shown as ✓ and ✗.
-        sentences: columns of prose, which wrap.
+        sentences: columns of prose, which wrap and have their numbers spelled as elsewhere.
     """
     names = headings or {}
     columns = [str(column) for column in frame.columns]
-    lists = [frame[c].tolist() for c in columns]
-    numeric = {
-        c: bool(values) and all(_is_number(value) for value in values)
-        for c, values in zip(columns, lists, strict=True)
-    }
+    # By place: the columns may be tokens, and two of those may be cut to the same name.
+    lists = [frame.iloc[:, place].tolist() for place in range(len(columns))]
+    numeric = [bool(values) and all(_is_number(value) for value in values) for values in lists]
     head = "".join(
-        f'<th scope="col"{_class("number" if numeric[c] else "")}>{escape(names.get(c, c))}</th>'
-        for c in columns
+        f'<th scope="col"{_class("number" if right else "")}>{escape(names.get(c, c))}</th>'
+        for c, right in zip(columns, numeric, strict=True)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td class="sentence">{escape(spelled(str(value)))}</td>'
+            f'<td class="sentence">{escape(spelled(digits(value)))}</td>'
             if c in sentences
-            else _cell(value, numeric[c], c in verdicts, significant)
-            for c, value in zip(columns, row, strict=True)
+            else _cell(value, right, c in verdicts, significant)
+            for c, value, right in zip(columns, row, numeric, strict=True)
         )
         + "</tr>"
         for row in zip(*lists, strict=True)
@@ -246,7 +255,7 @@ def _cell(value: Any, numeric: bool, verdict: bool, significant: int) -> str:
     if verdict and isinstance(value, bool | np.bool_):
         tone, sign = ("good", "✓ yes") if value else ("bad", "✗ no")
         return f"<td{_class(tone)}>{sign}</td>"
-    shown = spelled(value) if isinstance(value, str) else digits(value, significant)
+    shown = digits(value, significant)
     exact = full(value)
     title = f' title="{escape(exact)}"' if isinstance(value, float) and exact != shown else ""
     return f"<td{_class('number' if numeric else '')}{title}>{escape(shown)}</td>"

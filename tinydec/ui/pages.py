@@ -178,7 +178,7 @@ def begin(catalogue: Catalogue = CATALOGUE) -> None:
     the navigation, which makes the server find ``app.py``, and runs again.
     """
     routed = st.session_state.get(_ROUTED, False)
-    # Not deleted: Streamlit lists the keys of the session in a run that this one overtakes.
+    # Not deleted, as this happens in every run: one that is overtaken may be listing the keys.
     st.session_state[_ROUTED] = False
     if routed:
         return

@@ -104,10 +104,12 @@ def read_query(
                 notes.append(_note(name, error, own[name].default))
             else:
                 if len(texts) > 1:
-                    notes.append(_note(name, f"expected one value, found {len(texts)}", text))
+                    line = f"{name}: expected one value, found {len(texts)}; the last is taken"
+                    notes.append(Note(name, line))
                 for key in read.keys() & query.keys() - {name}:
-                    error = f"names a value for {key}, which the link sets itself"
-                    notes.append(_note(name, error, f"{key} = {query[key][-1]}"))
+                    if own[key].read(query[key][-1]) not in (None, {key: read[key]}):
+                        line = f"{key}: {name} names another one; the link's own {key} is taken"
+                        notes.append(Note(key, line))
                 clean |= {
                     key: value for key, value in read.items() if key == name or key not in query
                 }

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from tinydec.figures.style import CONFIG
-from tinydec.ui.html import Card, Chip, card_body_html, cards_html, chips_html, table_html
+from tinydec.ui.html import Card, Chip, card_body_html, cards_html, chips_html, prose, table_html
 from tinydec.ui.pages import page_link
 
 #: Rows above which a table becomes a scrolling data frame instead of HTML.
@@ -107,11 +107,11 @@ def linked_cards(row: Iterable[Card], *, key: str) -> None:
     """
     with st.container(horizontal=True, gap="small", key=f"td-cards-{key}"):
         for index, card in enumerate(row):
-            with st.container(key=f"td-card-{card.tone}-{key}-{index}", gap=None):
+            with st.container(key=f"td-card-{key}-{index}", gap=None):
                 if card.page:
-                    page_link(card.page, card.name)
+                    page_link(card.page, prose(card.name))
                 else:
-                    st.markdown(card.name)
+                    st.markdown(prose(card.name))
                 st.html(f'<div class="td-card {card.tone}">{card_body_html(card)}</div>')
 
 

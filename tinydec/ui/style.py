@@ -81,8 +81,8 @@ overflow-wrap: anywhere; }}
 :has(> [class*="st-key-td-card-"]) {{ flex: 1 1 8.1rem; width: auto; min-width: 0; }}
 [class*="st-key-td-card-"] {{ padding: 0.25rem 0.1rem 0;
 border-top: 3px solid var(--td-full-mark); }}
-[class*="st-key-td-card-good"] {{ border-color: var(--td-cached-mark); }}
-[class*="st-key-td-card-bad"] {{ border-color: var(--td-error-mark); }}
+[class*="st-key-td-card-"]:has(.td-card.good) {{ border-color: var(--td-cached-mark); }}
+[class*="st-key-td-card-"]:has(.td-card.bad) {{ border-color: var(--td-error-mark); }}
 [class*="st-key-td-card-"] a {{ padding: 0; }}
 [class*="st-key-td-card-"] a p {{ font-size: 0.85rem; text-decoration: underline;
 text-underline-offset: 0.2em; }}

@@ -108,9 +108,14 @@ class PrefixResult:
         return self.splits[0]
 
     @property
+    def max_abs_error(self) -> float:
+        """Largest logit error over the splits."""
+        return max(split.max_abs_error for split in self.splits)
+
+    @property
     def worst(self) -> SplitResult:
-        """The split with the largest logit error, the first of equals."""
-        return max(self.splits, key=lambda split: split.max_abs_error)
+        """A split that fails, if there is one, else that with the largest logit error."""
+        return max(self.splits, key=lambda split: (not split.passed, split.max_abs_error))
 
     @property
     def passed(self) -> bool:

@@ -128,6 +128,7 @@ def _norm(rows: Matrix, tensors: dict[str, Any], at: str, epsilon: float) -> Mat
     normed = []
     for row in rows:
         mean = sum(row) / len(row)
+        # A product overflows to infinity, where a power of a float raises.
         variance = sum((x - mean) * (x - mean) for x in row) / len(row)
         scale = 1.0 / math.sqrt(variance + epsilon)
         parts = zip(row, tensors[f"{at}weight"], tensors[f"{at}bias"], strict=True)

@@ -18,7 +18,8 @@ SEEDS = range(40)
 def test_largest_error_follows_from_the_rows_in_the_question(seed: int) -> None:
     task = draw_error(random.Random(seed))
     full, cached = (
-        [Decimal(number) for number in row.split()] for row in re.findall("`(.*?)`", task.question)
+        [Decimal(number.replace("−", "-")) for number in row.split()]
+        for row in re.findall("`(.*?)`", task.question)
     )
     answer = max(abs(a - b) for a, b in zip(full, cached, strict=True))
     assert is_right(task, float(answer))

@@ -41,7 +41,7 @@ NOISE_SEED = 2024
 CURVE = tuple(float(t) for t in np.logspace(AXIS.low, AXIS.high, 3 * (AXIS.high - AXIS.low) + 1))
 
 CORRECT_CACHE = "correct"
-#: Place of the run that is shown first, the ninth of the 40: a prompt of four tokens.
+#: Place of the run that is shown first, the ninth of the 40: prefill of three tokens, one decoded.
 FIRST_RUN = 8
 
 
@@ -56,7 +56,7 @@ def run_label(split: SplitResult) -> str:
 
 
 def run_name(case: PrefixCase, prefill: int) -> str:
-    """Return the same from a prefix and the length of its prefill."""
+    """Return how the run of a prefix with a prefill of some tokens is called."""
     return f"{case.pattern}, T = {case.length}: {split_mode(prefill, case.length)}"
 
 
@@ -69,7 +69,7 @@ def prefixes_chart(checkpoint: Checkpoint, spec: RunSpec) -> go.Figure:
         [prefix.case.tokens for prefix in prefixes],
         checkpoint.vocabulary.tokens,
         logit_differences(report.equivalence),
-        np.array([prefix.worst.max_abs_error for prefix in prefixes]),
+        np.array([prefix.max_abs_error for prefix in prefixes]),
         {f.name: failure_errors(of_fault(report.failures, f.name)) for f in DELIBERATE},
         report.tolerance,
     )

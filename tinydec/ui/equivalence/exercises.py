@@ -9,6 +9,7 @@ import numpy as np
 from tinydec.corpus import BOS, PATTERNS
 from tinydec.model.storage import load_checkpoint
 from tinydec.ui.exercise import Task
+from tinydec.ui.html import spelled
 from tinydec.verification.compare import absolute_difference
 from tinydec.verification.faults import DELIBERATE
 
@@ -19,7 +20,7 @@ def draw_error(rng: random.Random) -> Task:
     cached = [value + rng.choice((-1, 1)) * rng.randint(0, 30) / 100 for value in full]
     differences = absolute_difference(np.array(full), np.array(cached))
     answer = float(differences.max())
-    rows = (" ".join(f"{value:.2f}" for value in row) for row in (full, cached))
+    rows = (" ".join(spelled(f"{value:.2f}") for value in row) for row in (full, cached))
     return Task(
         "Two logits rows of one prefix, full and cached:\n\n"
         + "".join(f"`{row}`  \n" for row in rows)

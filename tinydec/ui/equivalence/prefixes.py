@@ -24,7 +24,7 @@ from tinydec.verification.contrast import (
 )
 from tinydec.verification.faults import DELIBERATE
 
-#: Tokens of a large vocabulary whose differences are shown as numbers; the CSV has them all.
+#: Tokens of a large vocabulary whose differences are shown as numbers; the picture has them all.
 MOST_COLUMNS = 32
 
 
@@ -44,11 +44,13 @@ def prefixes_view(run: CurrentRun) -> None:
     show.look_for(_prefixes_hint(report))
     show.table(
         _prefix_rows(report),
-        label="Every prefix, in its worst split, with its errors and verdict",
+        label="Every prefix, over its splits, with its errors and verdict",
         verdicts=("passed",),
     )
     st.caption(
-        "Each prefix is run in every split into prefill and decode; shown is the largest error. "
+        "Each prefix is run in every split into prefill and decode; shown is the largest error, "
+        "and for the two failures that of the run token by token. prefix_logits.csv holds both "
+        "rows of the run token by token. "
         "ULP (units in the last place) counts the representable numbers between two logits. A "
         "dash: the failure cannot act there. In the picture an exact 0 stands at the left edge. "
         "Of the controls above, number format and tolerance apply here. Batches and the audit "
@@ -60,12 +62,11 @@ def prefixes_view(run: CurrentRun) -> None:
     with st.expander("The differences by token, as numbers"):
         show.table(_token_rows(report), label="Difference of every logit, prefix by prefix")
     st.header("Published beside measured", anchor=False)
-    with st.container(key="published"):
-        show.table(
-            _published_rows(report),
-            label="The course's published values beside measured ones",
-            sentences=("quantity", "why"),
-        )
+    show.table(
+        _published_rows(report),
+        label="The course's published values beside measured ones",
+        sentences=("quantity", "why"),
+    )
     st.caption(
         "The course's own checkpoint is not published. What depends on weights may differ; what "
         "depends on sizes alone must not. The course counts layers from 1: its layer 2 is layer 1 "
@@ -113,9 +114,8 @@ def _prefix_rows(report: AuditReport) -> pd.DataFrame:
         "prefix": [s.case.tokens for s in splits],
         "pattern": [s.case.pattern for s in splits],
         "T": [s.case.length for s in splits],
-        "largest error": [s.max_abs_error for s in splits],
-        "in the run": [s.mode for s in splits],
-        "ULP": [s.max_ulp for s in splits],
+        "largest error": [p.max_abs_error for p in report.equivalence.prefixes],
+        "ULP": [max(s.max_ulp for s in p.splits) for p in report.equivalence.prefixes],
         "passed": [p.passed for p in report.equivalence.prefixes],
         "highest logit": [choice_text(tokens, s.full_argmax, s.cached_argmax) for s in splits],
     }

@@ -83,11 +83,10 @@ def verdict_numbers(row: KillRow) -> str:
     name = named(row.fault, row.variant)
     if not row.acts:
         return f"{name} cannot act here"
-    found = f"stage {row.stage_found}" if row.stage_found else "no stage"
+    if not row.stage_found:
+        return f"{name}: no stage fails, {row.fault.stage} should"
     sign = "=" if row.stage_found == row.fault.stage else "≠"
-    return f"{name}: {found} {sign} {row.fault.stage}" + (
-        f", by {row.caught_by}" if row.stage_found else ""
-    )
+    return f"{name}: stage {row.stage_found} {sign} {row.fault.stage}, by {row.caught_by}"
 
 
 def acting_text(exhibit: Exhibit) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from tinydec.evidence import lab_tables
 from tinydec.figures.fault_lab import logits_figure, tensors_figure
 from tinydec.ui.current import CurrentRun
-from tinydec.ui.html import digits
+from tinydec.ui.html import digits, spelled
 from tinydec.ui.lab import choices, exhibits, faults
 from tinydec.ui.lab.downloads import csv_button
 from tinydec.ui.lab.exhibits import Exhibit
@@ -164,7 +164,14 @@ def details(exhibit: Exhibit, bench: Bench) -> None:
     else:
         st.text("No tensor of any step differs. What differs is in the record:")
     rows = lab_tables.difference_rows(found.differences)
-    table(rows, label="Facts that differ")
+    numbers = rows["what"].str.contains("[", regex=False)
+    shown = rows.assign(
+        **{
+            side: rows[side].where(~numbers, rows[side].map(spelled))
+            for side in ("correct", "faulty")
+        }
+    )
+    table(shown, label="Facts that differ")
     csv_button("Differences as CSV", rows, lab_tables.DIFFERENCES)
     st.header("Guard, echoes, verdict", anchor=False)
     st.text(faults.guard_text(exhibit))
@@ -180,7 +187,7 @@ def details(exhibit: Exhibit, bench: Bench) -> None:
 
 def _upright(row: pd.DataFrame) -> pd.DataFrame:
     """Return a table's only row as lines of name and value, without the empty ones."""
-    entries = [(name, digits(row[name].iloc[0])) for name in row.columns]
+    entries = [(name, spelled(digits(row[name].iloc[0]))) for name in row.columns]
     return pd.DataFrame([e for e in entries if e[1]], columns=["kill matrix", "value"])
 
 
@@ -213,7 +220,7 @@ def candidate_table(run: CurrentRun, symptom: Symptom) -> None:
     """Draw the faults that show a symptom, with what the failing check of each saw."""
     st.header("All candidates", anchor=False)
     frame = lab_tables.candidates(exhibits.symptoms(run)[symptom])
-    table(frame, label="Candidates")
+    table(frame, label="Candidates", sentences=("observed", "expected"))
     st.caption(
         "Measured by switching on every fault in turn, in float32 with the declared tolerance."
     )

@@ -63,7 +63,7 @@ def _level(
 
 
 def _with_whole_ids(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return operands for reading, with token ids and sizes as the integers that they are."""
+    """Return operands for reading, with token ids, sizes and other whole scalars as integers."""
     if "value" not in lines:
         return lines
     values = [

@@ -274,9 +274,18 @@ def temperature_task(checkpoint: Checkpoint, rng: random.Random) -> Task:
     first, second = np.argsort(-row, kind="stable")[:2].tolist()
     temperature = rng.choice((0.25, 0.5, 2.0, 4.0))
     softmax = distribution(row[np.newaxis, :], Policy(SAMPLE, temperature)).softmax[0]
-    ratio = float(softmax[first] / softmax[second])
     tokens = checkpoint.vocabulary.tokens
     gap = float(row[first] - row[second])
+    if softmax[second] == 0:
+        return Task(
+            f"The logit of {code(tokens[first])} is {gap:.0f} above every other. What is its "
+            f"probability at temperature {temperature:g}, to two decimals?",
+            1.0,
+            "Every other token has a probability of e to the power of minus that lead, at most.",
+            "It is 1.00: the others are too small for a float64.",
+            tolerance=0.005,
+        )
+    ratio = float(softmax[first] / softmax[second])
     return Task(
         question=(
             f"After {code(case.tokens)} the logit of {code(tokens[first])} is {gap:.4f} above that "

@@ -66,9 +66,10 @@ def measured(
     found = {}
     for dtype in DTYPES:
         try:
-            found[dtype] = measure_payload(checkpoint.cast(dtype), lengths, batch)
+            cast = checkpoint.cast(dtype)
         except InputError:
             continue
+        found[dtype] = measure_payload(cast, lengths, batch)
     return found
 
 
