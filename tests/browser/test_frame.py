@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import DEMO
 from tests.browser.harness import (
+    ROOT,
     SIZES,
     THEMES,
     Server,
@@ -268,3 +269,24 @@ def test_axe_sees_a_broken_page(demo_server: Server, visitor: Callable[..., Visi
     found = " ".join(axe_violations(visit.page))
     assert "image-alt" in found
     assert "color-contrast" in found
+
+
+_SIDEBAR = """
+  window.sidebars = [];
+  new MutationObserver(() => {
+    const links = [...document.querySelectorAll("[data-testid='stSidebarNavLink']")];
+    if (links.length) window.sidebars.push(links.map((link) => link.innerText).join(' '));
+  }).observe(document, {subtree: true, childList: true, characterData: true});
+"""
+
+
+@pytest.mark.parametrize("path", ["", "kv_cache"])
+def test_sidebar_of_a_cold_server_never_shows_file_names(
+    cold_server: Callable[..., Server], visitor: Callable[..., Visit], path: str
+) -> None:
+    visit = visitor(cold_server(ROOT / "app.py"))
+    visit.page.add_init_script(_SIDEBAR)
+    visit.open(path)
+    seen: list[str] = visit.page.evaluate("window.sidebars")
+    assert seen
+    assert all("1 Generation loop" in text for text in seen)

@@ -151,7 +151,12 @@ CATALOGUE = Catalogue(PAGES, ROOT)
 
 
 def navigation(catalogue: Catalogue = CATALOGUE) -> Page:
-    """Draw the flat list of pages and return the one to run."""
+    """Draw the flat list of pages and return the one to run.
+
+    The configuration hides the list that Streamlit makes of the file names in ``pages/`` before
+    any script of a cold server has run; the option would hide this one, too.
+    """
+    st.set_option("client.showSidebarNavigation", True)
     pages = [
         st.Page(
             catalogue.root / info.path,
