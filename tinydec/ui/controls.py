@@ -163,7 +163,7 @@ def _draw(info: PageInfo, limits: Limits) -> None:
     )
     _integer("Step", "step", 0, limits.n_positions - 1, 0, width=140)
     with _panel("Sampling", "casino", opened=info.sampling):
-        _sampling(limits, width=200)
+        _sampling(limits, width=150)
     with _panel("Run", "tune"):
         _run(limits)
     with st.popover("Link", icon=":material/link:"):

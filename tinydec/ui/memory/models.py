@@ -78,7 +78,12 @@ def models_view(_run: CurrentRun) -> None:
         f"{digits(int(mine['requests']))} requests fit; one more token adds "
         f"{format_bytes(int(mine['growth_bytes']))}.{cut}{sure} Weights come on top."
     )
-    show.table(_rows(frame, gib), label="Real models", verdicts=("sizes verified",))
+    show.table(
+        _rows(frame, gib),
+        label="Real models",
+        verdicts=("sizes verified",),
+        sentences=("notes",),
+    )
     st.caption(
         "Dotted lines and a ✗ are models whose sizes could not all be confirmed in their sources; "
         "the notes say what is open. A model with a shorter context is shown at its end. Paged "
