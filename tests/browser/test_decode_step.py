@@ -95,13 +95,15 @@ def test_frames_step_without_the_server_and_their_cells_explain_too(
     before = len(sent)
     visit.page.locator("button.next").first.click()
     visit.page.wait_for_timeout(400)
-    assert visit.page.locator("output").first.inner_text() == "step 2 of 2, decode: reads D"
+    shown = visit.page.locator("output").first
+    apart = "; the control above is at step 1 of 2"
+    assert shown.inner_text() == f"step 2 of 2, decode: reads D{apart}"
     assert len(sent) == before
     cell(visit.page, "h.0.attention@0@2", 0, 3).click()
     visit.idle()
     assert len(sent) > before  # the same listener does see what goes to the server
     assert numbers(visit).startswith("h.0.attention[0, 3, 3] = ")
-    assert visit.page.locator("output").first.inner_text() == "step 2 of 2, decode: reads D"
+    assert shown.inner_text() == f"step 2 of 2, decode: reads D{apart}"
     clean(visit)
 
 

@@ -74,7 +74,7 @@ function show(root) {
   const steps = root.querySelector('.steps');
   steps.hidden = state.data.frames.length < 2;
   const start = state.data.frames[state.data.frame].label.split(',')[0];
-  const apart = state.frame === state.data.frame ? '' : `; the rest of the page is at ${start}`;
+  const apart = state.frame === state.data.frame ? '' : `; the control above is at ${start}`;
   steps.querySelector('output').textContent = frame.label + apart;
   steps.querySelector('.back').disabled = state.frame === 0;
   steps.querySelector('.next').disabled = state.frame === state.data.frames.length - 1;
