@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, WebSocket
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.app_server import AppServer, app_server
 
@@ -74,6 +77,49 @@ class Watch:
             self.foreign.append(url)
 
 
+@dataclass
+class Runs:
+    """The script runs of a page, read off its websocket: asked for, begun, ended."""
+
+    moment: int = 0
+    asked: int = 0
+    begun: int = 0
+    ended: int = 0
+
+    def follow(self, page: Page) -> None:
+        """Listen to every websocket that the page opens."""
+        page.on("websocket", self._socket)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a run that the page has asked for has not come to its end."""
+        return self.asked > self.ended
+
+    def _socket(self, socket: WebSocket) -> None:
+        socket.on("framesent", self._sent)
+        socket.on("framereceived", self._received)
+
+    def _sent(self, data: bytes | str) -> None:
+        self.moment += 1
+        if isinstance(data, bytes) and BackMsg.FromString(data).HasField("rerun_script"):
+            self.asked = self.moment
+
+    def _received(self, data: bytes | str) -> None:
+        self.moment += 1
+        if not isinstance(data, bytes):
+            return
+        message = ForwardMsg.FromString(data)
+        kind = message.WhichOneof("type")
+        if kind == "new_session":
+            self.begun = self.moment
+        elif (
+            kind == "script_finished"
+            and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            and self.begun > self.asked
+        ):
+            self.ended = self.moment
+
+
 @dataclass(frozen=True)
 class Visit:
     """A visitor: a browser context of its own, a page, and the watch over it."""
@@ -81,6 +127,7 @@ class Visit:
     page: Page
     watch: Watch
     url: str
+    runs: Runs
 
     def open(self, path: str = "", settle: int = 300) -> None:
         """Go to a path (with its query) of the app and wait until it is drawn."""
@@ -89,10 +136,19 @@ class Visit:
         self.idle(settle)
 
     def idle(self, settle: int = 300) -> None:
-        """Wait until the script has run and nothing is drawn any more."""
+        """Wait until every run that was asked for has ended and nothing is drawn any more.
+
+        On a busy machine a run may begin long after the click that asks for it: until then the
+        page looks idle.
+        """
         page = self.page
         page.wait_for_function(_IDLE, timeout=30_000)
         page.wait_for_timeout(settle)
+        end = time.monotonic() + 30
+        while self.runs.pending:
+            if time.monotonic() > end:
+                raise TimeoutError("expected the script to end within 30 s, found it running")
+            page.wait_for_timeout(20)
         page.wait_for_function(_IDLE, timeout=30_000)
 
     def exceptions(self) -> list[str]:
@@ -144,11 +200,12 @@ def visit(
         color_scheme=theme,  # type: ignore[arg-type]
         reduced_motion="reduce",
     )
-    watch = Watch(urlsplit(server.url).netloc)
+    watch, runs = Watch(urlsplit(server.url).netloc), Runs()
     page = context.new_page()
     watch.follow(page)
+    runs.follow(page)
     try:
-        yield Visit(page, watch, server.url)
+        yield Visit(page, watch, server.url, runs)
     finally:
         context.close()
 
