@@ -58,6 +58,13 @@ ui.look_for(
     "the first red line: only that verdict is about its own cause. Open any line for what was "
     "observed, what was expected, the tolerance and the place."
 )
+if run.checkpoint.config.n_positions > 1:  # else the audit is that of the frozen checkpoint
+    ui.token_row(
+        run.spec.prompt,
+        [run.checkpoint.vocabulary.tokens[i] for i in ui.current_trace(run).returned_ids],
+        label="Tokens of your run, without a fault",
+    )
+    ui.disclaimer()
 st.caption(session.scenario_text(bench.lab.scenario, yours=True))
 
 if judged >= 4 or failing:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.app.lesson_page import odd_checkpoints
@@ -104,3 +106,10 @@ def test_download_holds_every_judged_check(monkeypatch: pytest.MonkeyPatch) -> N
     table = read_csv(taken["audit.csv"](), CHECKS)
     assert set(table["stage"]) == {1, 2}
     assert table[table["verdict"] == "failed"]["check"].tolist() == ["cache.reads"]
+
+
+def test_your_run_is_shown_token_by_token() -> None:
+    for query, returned in (({}, "ABD"), ({"policy": "sample", "seed": "41"}, "YXY")):
+        chips = html(open_page("audit", query)).split('aria-label="Tokens of your run')[1]
+        shown = re.findall(r'td-chip \w+" title="(.*?)"', chips.split("</ul>")[0])
+        assert shown == ["&lt;bos&gt;", *returned, "&lt;eos&gt;"]
