@@ -20,6 +20,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.app_server import AppServer
+from tinydec.ui.domains import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -92,8 +93,18 @@ class Visit:
         self._page = self.pages.get(url_path, "")
         return await self._run([], url_path)
 
+    async def go_to(self, url_path: str) -> float:
+        """Follow the navigation to another page, the URL's parameters kept; return the seconds."""
+        return await self.open(url_path, self._query)
+
     async def change(self, state: WidgetState) -> float:
-        """Give one control another value; return the seconds until its run has finished."""
+        """Give one control another value; return the seconds until its run has finished.
+
+        A shared control takes its value to the URL, as the browser does.
+        """
+        key = state.id.split("-", 2)[2]
+        if key in NAMES:
+            self._query[key] = _in_url(state)
         return await self._run([state], "")
 
     async def _run(self, states: list[WidgetState], page_name: str) -> float:
@@ -140,6 +151,16 @@ class Visit:
         parts = identity.split("-", 2)  # $$ID-<hash>-<key>
         if isinstance(identity, str) and len(parts) == 3:
             controls[parts[2]] = Control(identity, parts[2], kind, found)
+
+
+def _in_url(state: WidgetState) -> str:
+    """Return a control's value as the URL spells it."""
+    value: Any = getattr(state, str(state.WhichOneof("value")))
+    if hasattr(value, "data"):  # a list of one
+        value = value.data[0]
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else f"{value:.15g}"
 
 
 @asynccontextmanager

@@ -144,14 +144,14 @@ async def _visitor(
     async with visiting(server) as visit:
         info = rng.choice(CATALOGUE.existing())
         waits.opened.append(await visit.open("", _link(rng)))
-        await visit.open(_path(info), _link(rng))
+        await visit.go_to(_path(info))
         while True:
             await asyncio.sleep(rng.uniform(0.5, 1.5) * thinking)
             if time.perf_counter() > end:
                 break
             if rng.random() < _SWITCHES:
                 info = rng.choice(CATALOGUE.existing())
-                wait = await visit.open(_path(info), _link(rng))
+                wait = await visit.go_to(_path(info))
                 waits.switched.setdefault(info.url_path, []).append(wait)
             else:
                 wait = await _change(visit, info, rng)
