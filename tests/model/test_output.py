@@ -7,6 +7,7 @@ import pytest
 
 from tinydec.errors import InputError
 from tinydec.model.output import check_file_output, write_whole
+from tinydec.model.storage import load_checkpoint, save_checkpoint
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs devices, pipes and symbolic links")
 
@@ -91,3 +92,40 @@ def test_name_as_long_as_the_system_allows_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("a" * 250)
     write_whole(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+# Checkpoints ------------------------------------------------------------------------------------
+
+
+def test_output_that_is_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected a file to write, found a directory"):
+        save_checkpoint(load_checkpoint(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected a folder that can be written, found No such"):
+        save_checkpoint(load_checkpoint(), tmp_path / "none" / "a.safetensors")
+
+
+def test_output_below_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"x")
+    with pytest.raises(InputError, match="found Not a directory"):
+        save_checkpoint(load_checkpoint(), path / "a.safetensors")
+
+
+def test_interrupted_writing_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"old")
+
+    def full_disk(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(InputError, match="found No space left on device"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(path.parent.iterdir()) == [path]

@@ -14,7 +14,6 @@ from tests.random_models import random_checkpoint
 from tinydec.errors import InputError
 from tinydec.model.checkpoint import Checkpoint
 from tinydec.model.config import ModelConfig
-from tinydec.model.output import write_whole
 from tinydec.model.storage import (
     FROZEN_PATH,
     METADATA_KEY,
@@ -274,38 +273,3 @@ def test_part_of_another_type_is_refused(path: Path, name: str, value: Any) -> N
 def test_malformed_vocabulary_is_refused(path: Path, vocabulary: Any) -> None:
     data = file_of(change=lambda values: values.update(vocabulary=vocabulary))
     assert "vocabulary" in refusal(path, data)
-
-
-# Writing ----------------------------------------------------------------------------------------
-
-
-def test_output_that_is_a_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a file to write, found a directory"):
-        save_checkpoint(CHECKPOINT, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_output_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a folder that can be written, found No such"):
-        save_checkpoint(CHECKPOINT, tmp_path / "none" / "a.safetensors")
-
-
-def test_output_below_a_file_is_refused(path: Path) -> None:
-    path.write_bytes(b"x")
-    with pytest.raises(InputError, match="found Not a directory"):
-        save_checkpoint(CHECKPOINT, path / "a.safetensors")
-
-
-def test_interrupted_writing_leaves_the_old_file(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path.write_bytes(b"old")
-
-    def full_disk(self: Path, target: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full_disk)
-    with pytest.raises(InputError, match="found No space left on device"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(path.parent.iterdir()) == [path]

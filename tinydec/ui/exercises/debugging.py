@@ -29,7 +29,6 @@ REASONS = {
     "mask-top-left": "Queries and keys are right; the first pass with one query and several keys "
     "hides all but one score.",
 }
-_NEEDS_TWO = "prefill-not-causal"
 
 
 def _first_difference(

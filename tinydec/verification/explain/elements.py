@@ -95,8 +95,3 @@ class Operand:
     def name(self) -> str:
         """The source's name."""
         return self.source.name
-
-    @property
-    def explainable(self) -> bool:
-        """Whether it was computed, and so has an explanation of its own."""
-        return isinstance(self.source, Element)
